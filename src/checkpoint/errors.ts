@@ -1,0 +1,137 @@
+/** What a checkpointer throws. Each error says what happened, why, and what to do. */
+import { EverthreadError, messageOf } from "../errors.ts";
+
+/** The base of a checkpointer's errors. Any failure of a driver is wrapped in one, with the driver's error as `cause`. */
+export class CheckpointerError extends EverthreadError {
+  constructor(message: string, options?: { cause?: unknown; code?: string }) {
+    super(options?.code ?? "checkpointer_error", message, options);
+  }
+}
+
+/** The store can't be opened: its path, its kind or its permissions are wrong. */
+export class StoreOpenError extends CheckpointerError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, { ...options, code: "store_open_failed" });
+  }
+}
+
+/** A method was called after `close()`. */
+export class StoreClosedError extends CheckpointerError {
+  constructor(operation: string) {
+    super(`${operation}() was called after close(). Open the store again.`, { code: "store_closed" });
+  }
+}
+
+/** A write was asked of a store that was opened with `readOnly`. */
+export class StoreReadOnlyError extends CheckpointerError {
+  constructor(operation: string) {
+    super(`${operation}() writes, and this store was opened read-only. Open it without readOnly.`, {
+      code: "store_read_only",
+    });
+  }
+}
+
+/** The backend can't do what was asked. `capabilities` says so beforehand, with the reason. */
+export class UnsupportedError extends CheckpointerError {
+  constructor(backend: string, operation: string, reason: string) {
+    super(`The ${backend} backend can't do ${operation}: ${reason}`, { code: "unsupported" });
+  }
+}
+
+/** Another program held the write lock for longer than the wait allows. Nothing was written; try again. */
+export class LockTimeoutError extends CheckpointerError {
+  constructor(waitedMs: number, options?: { cause?: unknown }) {
+    super(
+      `Another program holds the store's write lock; gave up after ${waitedMs} ms. Nothing was written. Try again, or allow a longer busyTimeoutMs.`,
+      { ...options, code: "lock_timeout" },
+    );
+  }
+}
+
+/** A stored row can't be read. Nothing is skipped, since a gap could cost a tool call its result; other threads are unaffected. */
+export class CheckpointCorruptionError extends CheckpointerError {
+  readonly threadId: string;
+  readonly backend: string;
+  readonly rowRef: string;
+
+  constructor(where: { threadId: string; backend: string; rowRef: string; cause: unknown }) {
+    super(
+      `The stored row ${where.rowRef} (${where.backend}) of thread ${JSON.stringify(where.threadId)} is damaged: ${messageOf(where.cause)} Inspect or repair that row; nothing was skipped.`,
+      { cause: where.cause, code: "checkpoint_corruption" },
+    );
+    this.threadId = where.threadId;
+    this.backend = where.backend;
+    this.rowRef = where.rowRef;
+  }
+}
+
+/** The thread has moved: another writer appended to it, or it was deleted. Nothing was written. */
+export class ThreadConflictError extends CheckpointerError {
+  readonly threadId: string;
+  readonly expected: number;
+  readonly actual: number;
+
+  constructor(threadId: string, expected: number, actual: number) {
+    super(
+      `Thread ${JSON.stringify(threadId)} is at revision ${actual}, not ${expected}: another writer moved it${actual === 0 ? " or deleted it" : ""}. Nothing was written. Load it again and decide.`,
+      { code: "thread_conflict" },
+    );
+    this.threadId = threadId;
+    this.expected = expected;
+    this.actual = actual;
+  }
+}
+
+export class ThreadNotFoundError extends CheckpointerError {
+  constructor(threadId: string) {
+    super(`There is no thread ${JSON.stringify(threadId)} in this store.`, { code: "thread_not_found" });
+  }
+}
+
+/** The target of a fork or an import is there already. */
+export class ThreadAlreadyExistsError extends CheckpointerError {
+  constructor(threadId: string) {
+    super(`There is a thread ${JSON.stringify(threadId)} already. Choose another id; nothing was changed.`, {
+      code: "thread_already_exists",
+    });
+  }
+}
+
+/** A fork or snapshot was asked after a run that never completed, or that the thread does not have. */
+export class RunNotCompletedError extends CheckpointerError {
+  constructor(threadId: string, runId: string) {
+    super(
+      `Run ${JSON.stringify(runId)} of thread ${JSON.stringify(threadId)} has not completed, so nothing can be copied up to its end. Choose a completed run.`,
+      { code: "run_not_completed" },
+    );
+  }
+}
+
+export class RunNotClaimedError extends CheckpointerError {
+  constructor(threadId: string, runId: string) {
+    super(
+      `Run ${JSON.stringify(runId)} of thread ${JSON.stringify(threadId)} was never claimed, so it can't be completed. Call claimRun first; if the thread was deleted, let the run go.`,
+      { code: "run_not_claimed" },
+    );
+  }
+}
+
+/** The run was begun before: it is under way elsewhere, waits on an answer, or was interrupted. */
+export class RunAlreadyClaimedError extends CheckpointerError {
+  constructor(threadId: string, runId: string) {
+    super(
+      `Run ${JSON.stringify(runId)} of thread ${JSON.stringify(threadId)} was claimed before and has not completed. If that program is gone, begin again with a new run id.`,
+      { code: "run_already_claimed" },
+    );
+  }
+}
+
+/** The run has ended; its messages are final. */
+export class RunAlreadyCompletedError extends CheckpointerError {
+  constructor(threadId: string, runId: string) {
+    super(
+      `Run ${JSON.stringify(runId)} of thread ${JSON.stringify(threadId)} has completed: nothing can be added to it. Begin a new run.`,
+      { code: "run_already_completed" },
+    );
+  }
+}

@@ -1,0 +1,63 @@
+/** Messages as bytes: JSON text, as SQLite files hold it, and msgpack, as Postgres and MySQL tables hold it. */
+import { Decoder, encode } from "@msgpack/msgpack";
+import { newId } from "../util/ids.ts";
+import { checkStored } from "./admit.ts";
+import { InvalidMessageError } from "./errors.ts";
+import { copyJsonObject, isJsonObject, type JsonObject, type JsonValue, MAX_DEPTH, setOwn } from "./json.ts";
+import type { Message } from "./schema.ts";
+
+/** An admitted message as the text that is stored. */
+export function messageToJson(message: Message): string {
+  return JSON.stringify(message);
+}
+
+/** @throws SyntaxError when it is not JSON @throws InvalidMessageError when it is not a message */
+export function messageFromJson(text: string): Message {
+  return checkStored(JSON.parse(text));
+}
+
+export function messageToMsgpack(message: Message): Uint8Array {
+  // The message is one level, and what it holds may be MAX_DEPTH deep.
+  return encode(message, { maxDepth: MAX_DEPTH + 2 });
+}
+
+/** @throws InvalidMessageError when the bytes are not msgpack of JSON values, or not a message */
+export function messageFromMsgpack(bytes: Uint8Array): Message {
+  let value: unknown;
+  const keys = new KeyDecoder();
+  try {
+    value = new Decoder({ keyDecoder: keys }).decode(bytes);
+  } catch (error) {
+    throw new InvalidMessageError("message", "the bytes are not msgpack.", { cause: error });
+  }
+  // Msgpack can hold what JSON can't (bytes, dates, NaN): the copy refuses it.
+  const message = copyJsonObject(value, "message");
+  return checkStored(keys.found ? restoreProto(message) : message);
+}
+
+// The decoder refuses the key `__proto__`, which is an ordinary key here; so it is read under another name first.
+const PROTO = "__proto__";
+const STAND_IN = `${PROTO}${newId()}`;
+
+class KeyDecoder {
+  found = false;
+
+  canBeCached(byteLength: number): boolean {
+    return byteLength === PROTO.length;
+  }
+
+  decode(bytes: Uint8Array, offset: number, byteLength: number): string {
+    const key = Buffer.from(bytes.buffer, bytes.byteOffset + offset, byteLength).toString();
+    if (key !== PROTO) return key;
+    this.found = true;
+    return STAND_IN;
+  }
+}
+
+function restoreProto(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(restoreProto);
+  if (!isJsonObject(value)) return value;
+  const copy: JsonObject = {};
+  for (const [key, item] of Object.entries(value)) setOwn(copy, key === STAND_IN ? PROTO : key, restoreProto(item));
+  return copy;
+}

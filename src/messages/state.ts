@@ -1,0 +1,23 @@
+/** Where a thread stands, read from its log: whose move it is. */
+import { danglingCalls } from "./pairing.ts";
+import type { Message } from "./schema.ts";
+
+/**
+ * - `empty`: nothing was said
+ * - `complete`: the last turn of the assistant ended whole
+ * - `partial`: the last turn of the assistant was cut short (aborted, or the model failed)
+ * - `awaiting_model`: the last word is the user's or a tool's, and the model has not answered
+ * - `awaiting_results`: a tool call has no result: its run is under way, or was interrupted
+ * - `awaiting_answer`: the thread waits on a person (see `loadPending`)
+ */
+export type ThreadState = "empty" | "complete" | "partial" | "awaiting_model" | "awaiting_results" | "awaiting_answer";
+
+/** @param pending whether the thread has a pending request */
+export function threadState(messages: readonly Message[], pending: boolean): ThreadState {
+  if (pending) return "awaiting_answer";
+  const last = messages.at(-1);
+  if (!last) return "empty";
+  if (danglingCalls(messages).length > 0) return "awaiting_results";
+  if (last.role !== "assistant") return "awaiting_model";
+  return last.stop_reason === "aborted" || last.stop_reason === "error" ? "partial" : "complete";
+}

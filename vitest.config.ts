@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    pool: "forks",
+    globalSetup: ["test/setup/build.ts"],
+    coverage: { include: ["src/**"], reporter: ["text-summary", "html"] },
+  },
+});
