@@ -1,0 +1,91 @@
+/** The Python with CubeLoop in it, for tests that run both programs on one file; and a process of it that takes calls. */
+import { type ChildProcessWithoutNullStreams, execFile, execFileSync, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { JsonValue } from "../../src/messages/json.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const INTEROP = `${ROOT}test/interop/`;
+const CHECK = "import aiosqlite, importlib.metadata as m; print(m.version('cubeloop'))";
+
+export interface FoundPython {
+  path: string;
+  /** The version of cubeloop that it has. */
+  version: string;
+}
+
+/** The Python to use, or why there is none. Named by EVERTHREAD_PYTHON, else `.venv/bin/python` here, else `python3`. */
+export const python: FoundPython | { path: null; reason: string } = findPython();
+
+/** What to add to the name of a suite that needs Python: the version that runs, or why it is skipped. */
+export const pythonLabel = python.path === null ? `skipped: ${python.reason}` : `cubeloop ${python.version}`;
+
+function findPython(): typeof python {
+  const named = process.env.EVERTHREAD_PYTHON;
+  if (named) {
+    const found = check(named);
+    // It was asked for by name: skipping would hide that it is wrong.
+    if (!found) throw new Error(`EVERTHREAD_PYTHON is ${named}, and it can't import cubeloop and aiosqlite.`);
+    return found;
+  }
+  const own = `${ROOT}.venv/bin/python`;
+  return (
+    (existsSync(own) ? check(own) : undefined) ??
+    check("python3") ?? { path: null, reason: "no Python with cubeloop[sqlite]; set EVERTHREAD_PYTHON to one" }
+  );
+}
+
+function check(path: string): FoundPython | undefined {
+  try {
+    const version = execFileSync(path, ["-c", CHECK], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return { path, version: version.trim() };
+  } catch {
+    return undefined;
+  }
+}
+
+function pathOfPython(): string {
+  if (python.path === null) throw new Error(python.reason);
+  return python.path;
+}
+
+const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
+
+/** Runs a script of test/interop to its end and gives the JSON it printed. */
+export async function runPython(script: string, ...args: string[]): Promise<JsonValue> {
+  const { stdout } = await promisify(execFile)(pathOfPython(), [`${INTEROP}${script}`, ...args], { env });
+  return JSON.parse(stdout) as JsonValue;
+}
+
+/** A running `peer.py`: CubeLoop's checkpointer on one file, called by name. */
+export class PythonPeer implements AsyncDisposable {
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
+  #stderr = "";
+
+  constructor(path: string) {
+    this.#process = spawn(pathOfPython(), [`${INTEROP}peer.py`, path], { env });
+    this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr += text;
+    });
+    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** Calls a function of peer.py, one call at a time. Rejects with `<Python's exception>: <message>`. */
+  async call(name: string, ...args: JsonValue[]): Promise<JsonValue> {
+    this.#process.stdin.write(`${JSON.stringify([name, ...args])}\n`);
+    const line = await this.#lines.next();
+    if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
+    const reply = JSON.parse(line.value) as { value: JsonValue } | { error: string };
+    if ("error" in reply) throw new Error(reply.error);
+    return reply.value;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = new Promise((resolve) => this.#process.once("close", resolve));
+    this.#process.stdin.end();
+    await ended;
+  }
+}
