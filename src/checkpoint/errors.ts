@@ -1,33 +1,19 @@
 /** What a checkpointer throws. Each error says what happened, why, and what to do. */
 import { EverthreadError, messageOf } from "../errors.ts";
 
-/** The base of a checkpointer's errors. Any failure of a driver is wrapped in one, with the driver's error as `cause`. */
+export {
+  LockTimeoutError,
+  SchemaMismatchError,
+  StoreClosedError,
+  StoreError,
+  StoreOpenError,
+  StoreReadOnlyError,
+} from "../db/errors.ts";
+
+/** The base of what a checkpointer refuses. A store that fails as a whole throws a StoreError (`db/errors.ts`). */
 export class CheckpointerError extends EverthreadError {
   constructor(message: string, options?: { cause?: unknown; code?: string }) {
     super(options?.code ?? "checkpointer_error", message, options);
-  }
-}
-
-/** The store can't be opened: its path, its kind or its permissions are wrong. */
-export class StoreOpenError extends CheckpointerError {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, { ...options, code: "store_open_failed" });
-  }
-}
-
-/** A method was called after `close()`. */
-export class StoreClosedError extends CheckpointerError {
-  constructor(operation: string) {
-    super(`${operation}() was called after close(). Open the store again.`, { code: "store_closed" });
-  }
-}
-
-/** A write was asked of a store that was opened with `readOnly`. */
-export class StoreReadOnlyError extends CheckpointerError {
-  constructor(operation: string) {
-    super(`${operation}() writes, and this store was opened read-only. Open it without readOnly.`, {
-      code: "store_read_only",
-    });
   }
 }
 
@@ -35,16 +21,6 @@ export class StoreReadOnlyError extends CheckpointerError {
 export class UnsupportedError extends CheckpointerError {
   constructor(backend: string, operation: string, reason: string) {
     super(`The ${backend} backend can't do ${operation}: ${reason}`, { code: "unsupported" });
-  }
-}
-
-/** Another program held the write lock for longer than the wait allows. Nothing was written; try again. */
-export class LockTimeoutError extends CheckpointerError {
-  constructor(waitedMs: number, options?: { cause?: unknown }) {
-    super(
-      `Another program holds the store's write lock; gave up after ${waitedMs} ms. Nothing was written. Try again, or allow a longer busyTimeoutMs.`,
-      { ...options, code: "lock_timeout" },
-    );
   }
 }
 

@@ -79,7 +79,8 @@ const pendingSchema = v.looseObject({
 /** A pending request as it will be stored: a checked copy. @throws InvalidMessageError, InvalidIdError */
 export function admitPending(value: unknown): PendingRequest {
   const request = checkPending(copyJsonObject(value, "request"));
-  checkQuestionId(request.question_id);
+  // The id as it was given: the copy's ill-formed text is mended, and two ids could have become one.
+  checkQuestionId((value as PendingRequest).question_id);
   return request;
 }
 

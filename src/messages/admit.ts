@@ -17,7 +17,9 @@ import { type Message, messageSchema } from "./schema.ts";
 export function admitMessage(value: unknown, path = "message"): Message {
   const copy = withContentArray(copyJsonObject(value, path));
   const message = checkShape(copy, path);
-  if (message.run_id !== undefined && message.run_id !== null) checkRunId(message.run_id);
+  // The id as it was given: the copy's ill-formed text is mended, and two ids could have become one.
+  const { run_id } = value as Message;
+  if (run_id !== undefined && run_id !== null) checkRunId(run_id);
   return message;
 }
 

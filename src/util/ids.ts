@@ -44,6 +44,9 @@ export function checkId(value: unknown, kind: string, max = MAX_ID_LENGTH): stri
 export const checkThreadId = (value: unknown): string => checkId(value, "thread id");
 export const checkRunId = (value: unknown): string => checkId(value, "run id");
 export const checkNewRunId = (value: unknown): string => checkId(value, "run id", MAX_RUN_ID_LENGTH);
+/** As checkRunId, for what may belong to no run: then null. */
+export const checkOptionalRunId = (value: unknown): string | null =>
+  value === null || value === undefined ? null : checkRunId(value);
 export const checkQuestionId = (value: unknown): string => checkId(value, "question id");
 
 /** Orders two strings by code point, as UTF-8 databases do; JavaScript's own order differs above U+D7FF. */

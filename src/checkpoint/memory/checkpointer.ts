@@ -1,0 +1,404 @@
+/** The in-memory engine: the whole contract in plain maps, for tests and for programs that keep nothing. */
+import { StoreClosedError } from "../../db/errors.ts";
+import { admitMessages } from "../../messages/admit.ts";
+import { messageFromJson, messageToJson } from "../../messages/codec.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import type { Message } from "../../messages/schema.ts";
+import {
+  checkNewRunId,
+  checkOptionalRunId,
+  checkQuestionId,
+  checkRunId,
+  checkThreadId,
+  compareCodePoints,
+  MAX_RUN_ID_LENGTH,
+} from "../../util/ids.ts";
+import type {
+  Capabilities,
+  Checkpoint,
+  Checkpointer,
+  LogEntry,
+  Page,
+  PageOptions,
+  RunInfo,
+  ThreadInfo,
+} from "../checkpointer.ts";
+import {
+  RunAlreadyClaimedError,
+  RunAlreadyCompletedError,
+  RunNotClaimedError,
+  RunNotCompletedError,
+  ThreadAlreadyExistsError,
+  ThreadConflictError,
+  ThreadNotFoundError,
+  UnsupportedError,
+} from "../errors.ts";
+import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPending, type PendingRequest } from "../pending.ts";
+
+// Values are kept as JSON text: what goes in and what comes out are copies, as with any other store.
+interface StoredMessage {
+  position: number;
+  json: string;
+  runId: string | null;
+  createdAt: Date;
+}
+
+interface Thread {
+  messages: StoredMessage[];
+  extra: string | undefined;
+  parentThreadId: string | null;
+  runs: Map<string, RunInfo>;
+  pending: { json: string; questionId: string; runId: string | null } | undefined;
+  /** Keyed by run and question, as one JSON text. */
+  answers: Map<string, string>;
+}
+
+const GONE = { reason: "It lives in this process's memory." };
+
+export class MemoryCheckpointer implements Checkpointer {
+  readonly capabilities: Capabilities = {
+    backend: "memory",
+    durable: GONE,
+    multiProcess: GONE,
+    archives: { reason: "This version keeps no archives." },
+    backup: GONE,
+    integrityCheck: { reason: "There is nothing below the level of rows." },
+  };
+  readonly #threads = new Map<string, Thread>();
+  /** Positions are the store's, so that a thread that is deleted and begun anew repeats none. */
+  #lastPosition = 0;
+  #closed = false;
+
+  async load(threadId: string, options: { after?: number | undefined } = {}): Promise<Checkpoint | undefined> {
+    this.#enter("load", threadId);
+    const after = checkRevision(options.after, "after");
+    const thread = this.#threads.get(threadId);
+    if (!thread || (thread.messages.length === 0 && thread.extra === undefined)) return undefined;
+    const tail = after !== undefined && (after === 0 || thread.messages.some(({ position }) => position === after));
+    return {
+      messages: thread.messages
+        .filter(({ position }) => !tail || position > after)
+        .map(({ json }) => messageFromJson(json)),
+      extra: JSON.parse(thread.extra ?? "{}"),
+      revision: revisionOf(thread),
+      parentThreadId: thread.parentThreadId,
+      tail,
+    };
+  }
+
+  async append(
+    threadId: string,
+    messages: readonly Message[],
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#enter("append", threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const admitted = admitMessages(messages);
+    const actual = this.#checkRevision(threadId, expected);
+    if (admitted.length === 0) return actual;
+    for (const { run_id } of admitted) if (typeof run_id === "string") this.#checkOpenRun(threadId, run_id);
+    const createdAt = new Date();
+    const log = this.#thread(threadId).messages;
+    for (const message of admitted) {
+      const position = ++this.#lastPosition;
+      log.push({ position, json: messageToJson(message), runId: message.run_id ?? null, createdAt });
+    }
+    return this.#lastPosition;
+  }
+
+  async saveExtra(
+    threadId: string,
+    extra: JsonObject,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#enter("saveExtra", threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const changes = copyJsonObject(extra, "extra");
+    this.#checkRevision(threadId, expected);
+    const thread = this.#thread(threadId);
+    const merged: JsonObject = JSON.parse(thread.extra ?? "{}");
+    for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
+    thread.extra = JSON.stringify(merged);
+  }
+
+  async claimRun(threadId: string, runId: string): Promise<void> {
+    this.#enter("claimRun", threadId);
+    checkNewRunId(runId);
+    const { runs } = this.#thread(threadId);
+    const run = runs.get(runId);
+    if (run?.completedAt) throw new RunAlreadyCompletedError(threadId, runId);
+    if (run) throw new RunAlreadyClaimedError(threadId, runId);
+    runs.set(runId, { runId, claimedAt: new Date(), completedAt: null, completionSeq: null });
+  }
+
+  async markRunComplete(threadId: string, runId: string): Promise<void> {
+    this.#enter("markRunComplete", threadId);
+    checkRunId(runId);
+    const runs = this.#threads.get(threadId)?.runs;
+    const run = runs?.get(runId);
+    if (!runs || !run) throw new RunNotClaimedError(threadId, runId);
+    if (run.completedAt) return;
+    const last = Math.max(0, ...[...runs.values()].map(({ completionSeq }) => completionSeq ?? 0));
+    runs.set(runId, { ...run, completedAt: new Date(), completionSeq: last + 1 });
+  }
+
+  async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
+    this.#enter("snapshot", threadId);
+    checkRunId(options.afterRunId);
+    return this.#taken(threadId, options.afterRunId).messages.map(({ json }) => messageFromJson(json));
+  }
+
+  async fork(
+    sourceThreadId: string,
+    newThreadId: string,
+    options: { afterRunId: string; metadata?: JsonObject | undefined },
+  ): Promise<void> {
+    this.#enter("fork", sourceThreadId);
+    checkThreadId(newThreadId);
+    checkRunId(options.afterRunId);
+    const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
+    const { thread, messages, runs } = this.#taken(sourceThreadId, options.afterRunId);
+    if (isStarted(this.#threads.get(newThreadId))) throw new ThreadAlreadyExistsError(newThreadId);
+    const extra: JsonObject = JSON.parse(thread.extra ?? "{}");
+    if (metadata) extra.fork = metadata;
+    this.#threads.set(newThreadId, {
+      ...emptyThread(),
+      messages: messages.map((message) => ({ ...message, position: ++this.#lastPosition })),
+      extra: JSON.stringify(extra),
+      parentThreadId: sourceThreadId,
+      runs: new Map(runs.map((run) => [run.runId, run])),
+    });
+  }
+
+  async savePendingRequest(
+    threadId: string,
+    request: PendingRequest | null,
+    options: { runId?: string | null | undefined; expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#enter("savePendingRequest", threadId);
+    const runId = checkOptionalRunId(options.runId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const pending = request === null ? undefined : storedPending(request, runId);
+    this.#checkRevision(threadId, expected);
+    if (pending || this.#threads.has(threadId)) this.#thread(threadId).pending = pending;
+  }
+
+  async loadPending(threadId: string): Promise<{ request: PendingRequest; runId: string | null } | undefined> {
+    this.#enter("loadPending", threadId);
+    const pending = this.#threads.get(threadId)?.pending;
+    return pending && { request: JSON.parse(pending.json), runId: pending.runId };
+  }
+
+  async clearPendingRequestIfMatches(
+    threadId: string,
+    match: { questionId: string; runId: string | null },
+  ): Promise<boolean> {
+    this.#enter("clearPendingRequestIfMatches", threadId);
+    checkQuestionId(match.questionId);
+    return this.#takePending(threadId, match.questionId, checkOptionalRunId(match.runId));
+  }
+
+  async answerPending(
+    threadId: string,
+    given: { questionId: string; runId: string | null; answer: JsonValue; next?: PendingRequest | null | undefined },
+  ): Promise<boolean> {
+    this.#enter("answerPending", threadId);
+    checkQuestionId(given.questionId);
+    const runId = checkOptionalRunId(given.runId);
+    const answer = JSON.stringify(copyJson(given.answer, "answer"));
+    const next = given.next ? storedPending(given.next, runId) : undefined;
+    if (!this.#takePending(threadId, given.questionId, runId)) return false;
+    const thread = this.#thread(threadId);
+    thread.answers.set(answerKey(runId, given.questionId), answer);
+    thread.pending = next;
+    return true;
+  }
+
+  async saveHitlAnswer(
+    threadId: string,
+    questionId: string,
+    answer: JsonValue,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#enter("saveHitlAnswer", threadId);
+    const key = answerKey(checkOptionalRunId(options.runId), checkQuestionId(questionId));
+    this.#thread(threadId).answers.set(key, JSON.stringify(copyJson(answer, "answer")));
+  }
+
+  async loadHitlAnswer(
+    threadId: string,
+    questionId: string,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<JsonValue | undefined> {
+    this.#enter("loadHitlAnswer", threadId);
+    const key = answerKey(checkOptionalRunId(options.runId), checkQuestionId(questionId));
+    const json = this.#threads.get(threadId)?.answers.get(key);
+    return json === undefined ? undefined : JSON.parse(json);
+  }
+
+  async clearHitlAnswers(
+    threadId: string,
+    options: { questionIds?: readonly string[] | undefined; runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#enter("clearHitlAnswers", threadId);
+    const runId = checkOptionalRunId(options.runId);
+    const keys = options.questionIds?.map((id) => answerKey(runId, checkQuestionId(id)));
+    const answers = this.#threads.get(threadId)?.answers;
+    for (const key of keys ?? [...(answers?.keys() ?? [])].filter((key) => JSON.parse(key)[0] === (runId ?? ""))) {
+      answers?.delete(key);
+    }
+  }
+
+  async listMessages(threadId: string, page: PageOptions<number> = {}): Promise<Page<LogEntry, number>> {
+    this.#enter("listMessages", threadId);
+    const after = checkRevision(page.after, "after") ?? 0;
+    const limit = checkLimit(page.limit);
+    const rest = (this.#threads.get(threadId)?.messages ?? []).filter(({ position }) => position > after);
+    const items = rest.slice(0, limit).map(({ position, json, createdAt }) => ({
+      position,
+      rowRef: `messages[${position}]`,
+      createdAt,
+      message: messageFromJson(json),
+    }));
+    return { items, next: rest.length > limit ? (items.at(-1)?.position ?? after) : null };
+  }
+
+  async listThreads(
+    page: PageOptions<string> & { prefix?: string | undefined } = {},
+  ): Promise<Page<ThreadInfo, string>> {
+    this.#assertOpen("listThreads");
+    const after = checkText(page.after, "after") ?? "";
+    const prefix = checkText(page.prefix, "prefix") ?? "";
+    const limit = checkLimit(page.limit);
+    const rest = [...this.#threads]
+      .filter(([id, thread]) => id.startsWith(prefix) && (isStarted(thread) || thread.pending))
+      .sort(([a], [b]) => compareCodePoints(a, b))
+      .filter(([id]) => compareCodePoints(id, after) > 0);
+    const items = rest.slice(0, limit).map(([threadId, thread]) => ({
+      threadId,
+      messageCount: thread.messages.length,
+      revision: revisionOf(thread),
+      parentThreadId: thread.parentThreadId,
+      createdAt: thread.messages[0]?.createdAt ?? null,
+      updatedAt: thread.messages.at(-1)?.createdAt ?? null,
+      pending: thread.pending !== undefined,
+    }));
+    return { items, next: rest.length > limit ? (items.at(-1)?.threadId ?? after) : null };
+  }
+
+  async listRuns(threadId: string, page: PageOptions<string> = {}): Promise<Page<RunInfo, string>> {
+    this.#enter("listRuns", threadId);
+    const after = checkText(page.after, "after") ?? "";
+    const limit = checkLimit(page.limit);
+    const rest = [...(this.#threads.get(threadId)?.runs.values() ?? [])]
+      .filter(({ runId }) => compareCodePoints(runId, after) > 0)
+      .sort((a, b) => compareCodePoints(a.runId, b.runId));
+    const items = rest.slice(0, limit).map((run) => ({ ...run }));
+    return { items, next: rest.length > limit ? (items.at(-1)?.runId ?? after) : null };
+  }
+
+  async deleteThread(threadId: string): Promise<boolean> {
+    this.#enter("deleteThread", threadId);
+    const thread = this.#threads.get(threadId);
+    this.#threads.delete(threadId);
+    return isStarted(thread) || thread?.pending !== undefined || (thread?.answers.size ?? 0) > 0;
+  }
+
+  async backup(_path: string): Promise<void> {
+    this.#assertOpen("backup");
+    throw new UnsupportedError("memory", "backup", GONE.reason);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    this.#assertOpen("checkIntegrity");
+    throw new UnsupportedError("memory", "checkIntegrity", "there is nothing below the level of rows.");
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #assertOpen(operation: string): void {
+    if (this.#closed) throw new StoreClosedError(operation);
+  }
+
+  #enter(operation: string, threadId: string): void {
+    this.#assertOpen(operation);
+    checkThreadId(threadId);
+  }
+
+  #thread(threadId: string): Thread {
+    let thread = this.#threads.get(threadId);
+    if (!thread) {
+      thread = emptyThread();
+      this.#threads.set(threadId, thread);
+    }
+    return thread;
+  }
+
+  #checkRevision(threadId: string, expected: number | undefined): number {
+    const thread = this.#threads.get(threadId);
+    const actual = thread ? revisionOf(thread) : 0;
+    if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
+    return actual;
+  }
+
+  #checkOpenRun(threadId: string, runId: string): void {
+    const run = this.#threads.get(threadId)?.runs.get(runId);
+    if (run?.completedAt) throw new RunAlreadyCompletedError(threadId, runId);
+    if (!run && runId.length > MAX_RUN_ID_LENGTH) checkNewRunId(runId);
+  }
+
+  /** What a fork or snapshot takes: completed runs up to the cut, and what was written before runs existed. */
+  #taken(threadId: string, afterRunId: string): { thread: Thread; messages: StoredMessage[]; runs: RunInfo[] } {
+    const thread = this.#threads.get(threadId);
+    if (!thread || !isStarted(thread)) throw new ThreadNotFoundError(threadId);
+    const cut = thread.runs.get(afterRunId)?.completionSeq;
+    if (!cut) throw new RunNotCompletedError(threadId, afterRunId);
+    const runs = [...thread.runs.values()].filter(
+      ({ completionSeq }) => completionSeq !== null && completionSeq <= cut,
+    );
+    const ids = new Set<string | null>([null, ...runs.map(({ runId }) => runId)]);
+    return { thread, messages: thread.messages.filter(({ runId }) => ids.has(runId)), runs };
+  }
+
+  #takePending(threadId: string, questionId: string, runId: string | null): boolean {
+    const thread = this.#threads.get(threadId);
+    if (!thread?.pending || thread.pending.questionId !== questionId || thread.pending.runId !== runId) return false;
+    thread.pending = undefined;
+    return true;
+  }
+}
+
+function emptyThread(): Thread {
+  return {
+    messages: [],
+    extra: undefined,
+    parentThreadId: null,
+    runs: new Map(),
+    pending: undefined,
+    answers: new Map(),
+  };
+}
+
+function isStarted(thread: Thread | undefined): boolean {
+  return thread !== undefined && (thread.messages.length > 0 || thread.extra !== undefined || thread.runs.size > 0);
+}
+
+function revisionOf(thread: Thread): number {
+  return thread.messages.at(-1)?.position ?? 0;
+}
+
+function storedPending(request: PendingRequest, runId: string | null) {
+  const admitted = admitPending(request);
+  return { json: JSON.stringify(admitted), questionId: admitted.question_id, runId };
+}
+
+function answerKey(runId: string | null, questionId: string): string {
+  return JSON.stringify([runId ?? "", questionId]);
+}

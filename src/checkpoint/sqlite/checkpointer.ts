@@ -1,0 +1,495 @@
+/** The SQLite engine: CubeLoop's file, one log of messages for all threads of it. */
+
+import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
+import { openSqliteFile } from "../../db/sqlite-file.ts";
+import { InvalidArgumentError } from "../../errors.ts";
+import { admitMessages } from "../../messages/admit.ts";
+import { messageFromJson, messageToJson } from "../../messages/codec.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import type { Message } from "../../messages/schema.ts";
+import {
+  checkNewRunId,
+  checkOptionalRunId,
+  checkQuestionId,
+  checkRunId,
+  checkThreadId,
+  compareCodePoints,
+  MAX_RUN_ID_LENGTH,
+} from "../../util/ids.ts";
+import type {
+  Capabilities,
+  Checkpoint,
+  Checkpointer,
+  LogEntry,
+  Page,
+  PageOptions,
+  RunInfo,
+  ThreadInfo,
+} from "../checkpointer.ts";
+import {
+  CheckpointCorruptionError,
+  RunAlreadyClaimedError,
+  RunAlreadyCompletedError,
+  RunNotClaimedError,
+  RunNotCompletedError,
+  ThreadAlreadyExistsError,
+  ThreadConflictError,
+  ThreadNotFoundError,
+} from "../errors.ts";
+import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
+import * as Q from "./queries.ts";
+import { prepareSchema } from "./schema.ts";
+
+const BACKEND = "sqlite";
+const OPTIONS = ["readOnly", "busyTimeoutMs", "journalMode", "durability"] satisfies (keyof SqliteOptions)[];
+const JOURNAL_MODES = ["wal", "delete", "truncate", "persist", undefined];
+const DURABILITIES = ["full", "normal", "off", undefined];
+
+export type { SqliteOptions };
+
+export class SqliteCheckpointer implements Checkpointer {
+  readonly capabilities: Capabilities;
+  /** The absolute path of the file, or ":memory:". */
+  readonly path: string;
+  readonly #store: SqliteStore;
+
+  private constructor(store: SqliteStore, path: string) {
+    this.#store = store;
+    this.path = path;
+    const inMemory = path === ":memory:" ? { reason: "It lives in this process's memory (:memory:)." } : true;
+    this.capabilities = {
+      backend: BACKEND,
+      durable: inMemory,
+      multiProcess: inMemory,
+      archives: { reason: "This version keeps no archives." },
+      backup: true,
+      integrityCheck: true,
+    };
+  }
+
+  /**
+   * Opens a store, creating the file and its tables when they are not there, and bringing an older file up to date. The
+   * directory must exist; a relative path is resolved now. A new file may be read and written by its owner only.
+   *
+   * @param path a file name, a file: URL, or ":memory:"
+   * @throws StoreOpenError, SchemaMismatchError, LockTimeoutError, StoreError, InvalidArgumentError
+   */
+  static async open(path: string | URL, options: SqliteOptions = {}): Promise<SqliteCheckpointer> {
+    checkOptions(options);
+    const file = openSqliteFile(path, options.readOnly ?? false);
+    const store = await SqliteStore.open(file, options);
+    try {
+      await prepareSchema(store, file.path);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+    return new SqliteCheckpointer(store, file.path);
+  }
+
+  async load(threadId: string, options: { after?: number | undefined } = {}): Promise<Checkpoint | undefined> {
+    this.#store.assertOpen("load");
+    checkThreadId(threadId);
+    const after = checkRevision(options.after, "after");
+    return await this.#store.read("load", () => {
+      const tail = after !== undefined && (after === 0 || this.#get(Q.HAS_POSITION, after, threadId) !== undefined);
+      const start = tail ? after : 0;
+      const rows = this.#store.prepare(Q.MESSAGES_AFTER).all(threadId, start);
+      const extraRow = this.#get(Q.EXTRA, threadId);
+      if (rows.length === 0 && start === 0 && !extraRow) return undefined;
+      return {
+        messages: rows.map((row) => readMessage(threadId, row.id, row.message_json)),
+        extra: extraRow ? this.#readExtra(threadId, extraRow.extra_json) : {},
+        revision: Number(rows.at(-1)?.id ?? start),
+        parentThreadId: (extraRow?.parent_thread_id as string | null | undefined) ?? null,
+        tail,
+      };
+    });
+  }
+
+  async append(
+    threadId: string,
+    messages: readonly Message[],
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#store.assertOpen("append");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const admitted = admitMessages(messages);
+    const rows = admitted.map((message) => ({ json: messageToJson(message), runId: message.run_id ?? null }));
+    const runIds = new Set(rows.flatMap(({ runId }) => runId ?? []));
+    if (rows.length === 0) return await this.#store.read("append", () => this.#checkRevision(threadId, expected));
+    return await this.#store.write("append", () => {
+      if (expected !== undefined) this.#checkRevision(threadId, expected);
+      for (const runId of runIds) this.#checkOpenRun(threadId, runId);
+      const insert = this.#store.prepare(Q.INSERT_MESSAGE);
+      let revision = 0;
+      for (const { json, runId } of rows) revision = Number(insert.run(threadId, json, runId).lastInsertRowid);
+      return revision;
+    });
+  }
+
+  async saveExtra(
+    threadId: string,
+    extra: JsonObject,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("saveExtra");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const changes = copyJsonObject(extra, "extra");
+    await this.#store.write("saveExtra", () => {
+      if (expected !== undefined) this.#checkRevision(threadId, expected);
+      const row = this.#get(Q.EXTRA, threadId);
+      const merged = row ? this.#readExtra(threadId, row.extra_json) : {};
+      for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
+      this.#store.prepare(Q.SAVE_EXTRA).run(threadId, JSON.stringify(merged));
+    });
+  }
+
+  async claimRun(threadId: string, runId: string): Promise<void> {
+    this.#store.assertOpen("claimRun");
+    checkThreadId(threadId);
+    checkNewRunId(runId);
+    await this.#store.write("claimRun", () => {
+      const run = this.#get(Q.RUN, threadId, runId);
+      if (run) {
+        const RunError = run.completed_at === null ? RunAlreadyClaimedError : RunAlreadyCompletedError;
+        throw new RunError(threadId, runId);
+      }
+      this.#store.prepare(Q.INSERT_RUN).run(threadId, runId);
+    });
+  }
+
+  async markRunComplete(threadId: string, runId: string): Promise<void> {
+    this.#store.assertOpen("markRunComplete");
+    checkThreadId(threadId);
+    checkRunId(runId);
+    await this.#store.write("markRunComplete", () => {
+      const run = this.#get(Q.RUN, threadId, runId);
+      if (!run) throw new RunNotClaimedError(threadId, runId);
+      if (run.completed_at === null) this.#store.prepare(Q.COMPLETE_RUN).run(threadId, runId);
+    });
+  }
+
+  async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
+    this.#store.assertOpen("snapshot");
+    checkThreadId(threadId);
+    checkRunId(options.afterRunId);
+    return await this.#store.read("snapshot", () => {
+      const cut = this.#cut(threadId, options.afterRunId);
+      const rows = this.#store.prepare(Q.SNAPSHOT).all(threadId, cut);
+      return rows.map((row) => readMessage(threadId, row.id, row.message_json));
+    });
+  }
+
+  async fork(
+    sourceThreadId: string,
+    newThreadId: string,
+    options: { afterRunId: string; metadata?: JsonObject | undefined },
+  ): Promise<void> {
+    this.#store.assertOpen("fork");
+    checkThreadId(sourceThreadId);
+    checkThreadId(newThreadId);
+    checkRunId(options.afterRunId);
+    const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
+    await this.#store.write("fork", () => {
+      const cut = this.#cut(sourceThreadId, options.afterRunId);
+      if (this.#exists(newThreadId)) throw new ThreadAlreadyExistsError(newThreadId);
+      this.#store.prepare(Q.FORK_MESSAGES).run(sourceThreadId, cut, newThreadId);
+      this.#store.prepare(Q.FORK_RUNS).run(sourceThreadId, cut, newThreadId);
+      const row = this.#get(Q.EXTRA, sourceThreadId);
+      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json) : {};
+      if (metadata) extra.fork = metadata;
+      this.#store.prepare(Q.INSERT_FORK_EXTRA).run(newThreadId, JSON.stringify(extra), sourceThreadId);
+    });
+  }
+
+  async savePendingRequest(
+    threadId: string,
+    request: PendingRequest | null,
+    options: { runId?: string | null | undefined; expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("savePendingRequest");
+    checkThreadId(threadId);
+    const runId = checkOptionalRunId(options.runId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const json = request === null ? null : JSON.stringify(admitPending(request));
+    await this.#store.write("savePendingRequest", () => {
+      if (expected !== undefined) this.#checkRevision(threadId, expected);
+      if (json === null) this.#store.prepare(Q.DELETE_PENDING).run(threadId);
+      else this.#store.prepare(Q.SAVE_PENDING).run(threadId, json, runId);
+    });
+  }
+
+  async loadPending(threadId: string): Promise<{ request: PendingRequest; runId: string | null } | undefined> {
+    this.#store.assertOpen("loadPending");
+    checkThreadId(threadId);
+    return await this.#store.read("loadPending", () => {
+      const row = this.#get(Q.PENDING, threadId);
+      if (!row) return undefined;
+      const rowRef = `thread_pending_request.thread_id=${JSON.stringify(threadId)}`;
+      const request = readJson(threadId, rowRef, row.request_json, checkPending);
+      return { request, runId: (row.run_id as string | null) ?? null };
+    });
+  }
+
+  async clearPendingRequestIfMatches(
+    threadId: string,
+    match: { questionId: string; runId: string | null },
+  ): Promise<boolean> {
+    this.#store.assertOpen("clearPendingRequestIfMatches");
+    checkThreadId(threadId);
+    checkQuestionId(match.questionId);
+    const runId = checkOptionalRunId(match.runId);
+    return await this.#store.write("clearPendingRequestIfMatches", () =>
+      this.#takePending(threadId, match.questionId, runId),
+    );
+  }
+
+  async answerPending(
+    threadId: string,
+    given: { questionId: string; runId: string | null; answer: JsonValue; next?: PendingRequest | null | undefined },
+  ): Promise<boolean> {
+    this.#store.assertOpen("answerPending");
+    checkThreadId(threadId);
+    checkQuestionId(given.questionId);
+    const runId = checkOptionalRunId(given.runId);
+    const answer = JSON.stringify(copyJson(given.answer, "answer"));
+    const next = given.next ? JSON.stringify(admitPending(given.next)) : null;
+    return await this.#store.write("answerPending", () => {
+      if (!this.#takePending(threadId, given.questionId, runId)) return false;
+      this.#store.prepare(Q.SAVE_ANSWER).run(threadId, runId ?? "", given.questionId, answer);
+      if (next !== null) this.#store.prepare(Q.SAVE_PENDING).run(threadId, next, runId);
+      return true;
+    });
+  }
+
+  async saveHitlAnswer(
+    threadId: string,
+    questionId: string,
+    answer: JsonValue,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("saveHitlAnswer");
+    checkThreadId(threadId);
+    checkQuestionId(questionId);
+    const runId = checkOptionalRunId(options.runId);
+    const json = JSON.stringify(copyJson(answer, "answer"));
+    await this.#store.write("saveHitlAnswer", () => {
+      this.#store.prepare(Q.SAVE_ANSWER).run(threadId, runId ?? "", questionId, json);
+    });
+  }
+
+  async loadHitlAnswer(
+    threadId: string,
+    questionId: string,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<JsonValue | undefined> {
+    this.#store.assertOpen("loadHitlAnswer");
+    checkThreadId(threadId);
+    checkQuestionId(questionId);
+    const runId = checkOptionalRunId(options.runId) ?? "";
+    return await this.#store.read("loadHitlAnswer", () => {
+      const row = this.#get(Q.ANSWER, threadId, runId, questionId);
+      const rowRef = `thread_hitl_answers.question_id=${JSON.stringify(questionId)}`;
+      return row && readJson(threadId, rowRef, row.answer_json, (value) => value as JsonValue);
+    });
+  }
+
+  async clearHitlAnswers(
+    threadId: string,
+    options: { questionIds?: readonly string[] | undefined; runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("clearHitlAnswers");
+    checkThreadId(threadId);
+    const runId = checkOptionalRunId(options.runId) ?? "";
+    const questionIds = options.questionIds?.map(checkQuestionId);
+    await this.#store.write("clearHitlAnswers", () => {
+      if (!questionIds) this.#store.prepare(Q.DELETE_ANSWERS).run(threadId, runId);
+      for (const id of questionIds ?? []) this.#store.prepare(Q.DELETE_ANSWER).run(threadId, runId, id);
+    });
+  }
+
+  async listMessages(threadId: string, page: PageOptions<number> = {}): Promise<Page<LogEntry, number>> {
+    this.#store.assertOpen("listMessages");
+    checkThreadId(threadId);
+    const after = checkRevision(page.after, "after") ?? 0;
+    const limit = checkLimit(page.limit);
+    return await this.#store.read("listMessages", () => {
+      const rows = this.#store.prepare(Q.LOG_AFTER).all(threadId, after, limit + 1);
+      const items = rows.slice(0, limit).map((row): LogEntry => {
+        const position = Number(row.id);
+        const entry = { position, rowRef: `messages.id=${position}`, createdAt: toDate(row.created_at) };
+        try {
+          return { ...entry, message: readMessage(threadId, position, row.message_json) };
+        } catch (error) {
+          if (error instanceof CheckpointCorruptionError) return { ...entry, error };
+          throw error;
+        }
+      });
+      return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
+    });
+  }
+
+  async listThreads(
+    page: PageOptions<string> & { prefix?: string | undefined } = {},
+  ): Promise<Page<ThreadInfo, string>> {
+    this.#store.assertOpen("listThreads");
+    const after = checkText(page.after, "after");
+    const prefix = checkText(page.prefix, "prefix") ?? "";
+    const limit = checkLimit(page.limit);
+    return await this.#store.read("listThreads", () => {
+      const items: ThreadInfo[] = [];
+      let threadId = this.#firstThread(after, prefix);
+      while (threadId?.startsWith(prefix) && items.length < limit) {
+        items.push(this.#threadInfo(threadId));
+        threadId = this.#threadAfter(threadId);
+      }
+      const more = threadId?.startsWith(prefix) ?? false;
+      return { items, next: more ? (items.at(-1)?.threadId ?? after ?? "") : null };
+    });
+  }
+
+  async listRuns(threadId: string, page: PageOptions<string> = {}): Promise<Page<RunInfo, string>> {
+    this.#store.assertOpen("listRuns");
+    checkThreadId(threadId);
+    const after = checkText(page.after, "after") ?? "";
+    const limit = checkLimit(page.limit);
+    return await this.#store.read("listRuns", () => {
+      const rows = this.#store.prepare(Q.RUNS_AFTER).all(threadId, after, limit + 1);
+      const items = rows.slice(0, limit).map((row) => ({
+        runId: String(row.run_id),
+        claimedAt: toDate(row.claimed_at),
+        completedAt: row.completed_at === null ? null : toDate(row.completed_at),
+        completionSeq: row.completion_seq as number | null,
+      }));
+      return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? after) : null };
+    });
+  }
+
+  async deleteThread(threadId: string): Promise<boolean> {
+    this.#store.assertOpen("deleteThread");
+    checkThreadId(threadId);
+    return await this.#store.write("deleteThread", () => {
+      const changes = Q.DELETE_THREAD.map((sql) => Number(this.#store.prepare(sql).run(threadId).changes));
+      return changes.some((count) => count > 0);
+    });
+  }
+
+  async backup(path: string): Promise<void> {
+    await this.#store.backup(path);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    return await this.#store.checkIntegrity();
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #get(sql: string, ...parameters: (string | number | null)[]) {
+    return this.#store.prepare(sql).get(...parameters);
+  }
+
+  #checkRevision(threadId: string, expected: number | undefined): number {
+    const actual = Number(this.#get(Q.REVISION, threadId)?.revision ?? 0);
+    if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
+    return actual;
+  }
+
+  #checkOpenRun(threadId: string, runId: string): void {
+    const run = this.#get(Q.RUN, threadId, runId);
+    if (run && run.completed_at !== null) throw new RunAlreadyCompletedError(threadId, runId);
+    // A longer id is taken only where another program began that run in this file.
+    if (!run && runId.length > MAX_RUN_ID_LENGTH) checkNewRunId(runId);
+  }
+
+  #exists(threadId: string): boolean {
+    return this.#get(Q.THREAD_EXISTS, threadId)?.found === 1;
+  }
+
+  /** The completion number up to which a fork or snapshot takes runs. */
+  #cut(threadId: string, afterRunId: string): number {
+    if (!this.#exists(threadId)) throw new ThreadNotFoundError(threadId);
+    const seq = this.#get(Q.RUN, threadId, afterRunId)?.completion_seq;
+    if (typeof seq !== "number") throw new RunNotCompletedError(threadId, afterRunId);
+    return seq;
+  }
+
+  #takePending(threadId: string, questionId: string, runId: string | null): boolean {
+    return Number(this.#store.prepare(Q.DELETE_PENDING_IF_MATCHES).run(threadId, questionId, runId).changes) === 1;
+  }
+
+  #readExtra(threadId: string, json: unknown): JsonObject {
+    const rowRef = `thread_extra.thread_id=${JSON.stringify(threadId)}`;
+    return readJson(threadId, rowRef, json, (value) => copyJsonObject(value, "extra"));
+  }
+
+  #firstThread(after: string | undefined, prefix: string): string | undefined {
+    if (after !== undefined && compareCodePoints(after, prefix) >= 0) return this.#threadAfter(after);
+    // The prefix itself may be a thread's id, and "after" finds only what follows.
+    return prefix !== "" && this.#get(Q.THREAD_EXISTS, prefix)?.found === 1 ? prefix : this.#threadAfter(prefix);
+  }
+
+  #threadAfter(threadId: string): string | undefined {
+    return (this.#get(Q.NEXT_THREAD, threadId)?.thread_id as string | null | undefined) ?? undefined;
+  }
+
+  #threadInfo(threadId: string): ThreadInfo {
+    const row = this.#get(Q.THREAD_INFO, threadId) ?? {};
+    const at = (column: string) => (row[column] === null ? null : toDate(row[column]));
+    return {
+      threadId,
+      messageCount: Number(row.count),
+      revision: Number(row.revision),
+      parentThreadId: row.parent_thread_id as string | null,
+      createdAt: at("created_at"),
+      updatedAt: at("updated_at"),
+      pending: row.pending === 1,
+    };
+  }
+}
+
+function checkOptions(options: SqliteOptions): void {
+  for (const key of Object.keys(options)) {
+    if (!OPTIONS.includes(key as (typeof OPTIONS)[number])) {
+      throw new InvalidArgumentError(`SqliteCheckpointer has no option ${key}. It has ${OPTIONS.join(", ")}.`);
+    }
+  }
+  const { busyTimeoutMs = 0, journalMode, durability } = options;
+  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new InvalidArgumentError(`busyTimeoutMs must be 0 or more milliseconds, not ${String(busyTimeoutMs)}.`);
+  }
+  if (!JOURNAL_MODES.includes(journalMode))
+    throw new InvalidArgumentError(`journalMode can't be ${String(journalMode)}.`);
+  if (!DURABILITIES.includes(durability)) throw new InvalidArgumentError(`durability can't be ${String(durability)}.`);
+}
+
+function readMessage(threadId: string, id: unknown, json: unknown): Message {
+  const rowRef = `messages.id=${String(id)}`;
+  try {
+    return messageFromJson(json as string);
+  } catch (cause) {
+    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
+  }
+}
+
+function readJson<T>(threadId: string, rowRef: string, json: unknown, check: (value: unknown) => T): T {
+  try {
+    return check(JSON.parse(json as string));
+  } catch (cause) {
+    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
+  }
+}
+
+/** SQLite's julianday as a date. */
+function toDate(julianDay: unknown): Date {
+  return new Date(Math.round((Number(julianDay) - 2_440_587.5) * 86_400_000));
+}

@@ -1,0 +1,66 @@
+/** What goes wrong with a store as a whole, whatever it keeps. Drivers' errors are wrapped in these, as `cause`. */
+import { EverthreadError, messageOf } from "../errors.ts";
+
+/** The base of a store's errors: the database failed in a way that has no class of its own (disk full, I/O error, …). */
+export class StoreError extends EverthreadError {
+  constructor(message: string, options?: { cause?: unknown; code?: string }) {
+    super(options?.code ?? "store_error", message, options);
+  }
+}
+
+/** The store can't be opened: its path, its kind or its permissions are wrong. */
+export class StoreOpenError extends StoreError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, { ...options, code: "store_open_failed" });
+  }
+}
+
+/** The store was written by a version of Everthread that this one does not understand. Nothing was changed. */
+export class SchemaMismatchError extends StoreError {
+  readonly expected: number;
+  readonly actual: number;
+  readonly hint: string;
+
+  constructor(expected: number, actual: number, hint: string) {
+    super(`The store has schema version ${actual}; this Everthread understands version ${expected}. ${hint}`, {
+      code: "schema_mismatch",
+    });
+    this.expected = expected;
+    this.actual = actual;
+    this.hint = hint;
+  }
+}
+
+/** A method was called after `close()`. */
+export class StoreClosedError extends StoreError {
+  constructor(operation: string) {
+    super(`${operation}() was called after close(). Open the store again.`, { code: "store_closed" });
+  }
+}
+
+/** A write was asked of a store that was opened with `readOnly`. */
+export class StoreReadOnlyError extends StoreError {
+  constructor(operation: string) {
+    super(`${operation}() writes, and this store was opened read-only. Open it without readOnly.`, {
+      code: "store_read_only",
+    });
+  }
+}
+
+/** Another program held the lock for longer than the wait allows. Nothing was written; try again. */
+export class LockTimeoutError extends StoreError {
+  constructor(waitedMs: number, options?: { cause?: unknown }) {
+    super(
+      `Another program holds the store's lock; gave up after ${waitedMs} ms. Nothing was written. Try again, or allow a longer busyTimeoutMs.`,
+      { ...options, code: "lock_timeout" },
+    );
+  }
+}
+
+/** Wraps what a driver threw; an error of ours passes through. */
+export function wrapDriverError(error: unknown): unknown {
+  if (error instanceof EverthreadError) return error;
+  return new StoreError(`The database failed: ${messageOf(error)}. Nothing of this operation was written.`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,128 @@
+/** A path that is to be a SQLite file: where it is, whether it can be one, and who may read it. */
+import * as fs from "node:fs";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { InvalidArgumentError, messageOf } from "../errors.ts";
+import { StoreOpenError } from "./errors.ts";
+
+export interface OpenedFile {
+  /** The absolute path, or ":memory:". */
+  path: string;
+  /** What SQLite is given. */
+  location: string | URL;
+}
+
+const MAGIC = "SQLite format 3\0";
+
+/**
+ * Looks at a path before SQLite does, so that each mistake has an error of its own, and creates the file for its owner
+ * only when it is not there. SQLite gives its journal and WAL the permissions of the file.
+ *
+ * @param path a path, a file: URL, or ":memory:"
+ * @throws StoreOpenError, InvalidArgumentError
+ */
+export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
+  if (path === ":memory:") return { path, location: path };
+  const absolute = toPath(path);
+  const parent = dirname(absolute);
+  let stat: fs.Stats | undefined;
+  try {
+    stat = fs.statSync(absolute, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new StoreOpenError(`${absolute} can't be looked at: ${messageOf(error)}.`, { cause: error });
+  }
+  if (!stat) {
+    if (!fs.statSync(parent, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new StoreOpenError(`There is no directory ${parent}. Create it first: a store is never put elsewhere.`);
+    }
+    if (readOnly) throw new StoreOpenError(`There is no file ${absolute}, and reading creates none.`);
+    createPrivateFile(absolute, { mayExist: true });
+    return { path: absolute, location: absolute };
+  }
+  if (stat.isDirectory()) throw new StoreOpenError(`${absolute} is a directory. Name a file in it.`);
+  if (!stat.isFile()) throw new StoreOpenError(`${absolute} is not a regular file.`);
+  if (!isAllowed(absolute, fs.constants.R_OK)) throw new StoreOpenError(`${absolute} may not be read by this user.`);
+  if (!readOnly && !(isAllowed(absolute, fs.constants.W_OK) && isAllowed(parent, fs.constants.W_OK))) {
+    throw new StoreOpenError(
+      `${absolute} or its directory may not be written by this user or on this file system. Open it with readOnly to read it.`,
+    );
+  }
+  const { wal } = checkHeader(absolute, stat.size, readOnly);
+  // A WAL file needs its -shm, which a read-only directory refuses; without a -wal nothing is missing from the file itself.
+  const immutable = readOnly && wal && !isAllowed(parent, fs.constants.W_OK);
+  if (immutable && fs.existsSync(`${absolute}-wal`) && !fs.existsSync(`${absolute}-shm`)) {
+    throw new StoreOpenError(
+      `${absolute} has a -wal file that can't be read in a read-only directory. Copy ${absolute} and ${absolute}-wal to a writable one.`,
+    );
+  }
+  if (!immutable || fs.existsSync(`${absolute}-wal`)) return { path: absolute, location: absolute };
+  const location = pathToFileURL(absolute);
+  location.searchParams.set("immutable", "1");
+  return { path: absolute, location };
+}
+
+/** Creates an empty file that only its owner may read. @throws StoreOpenError when it is there already, unless it may be */
+export function createPrivateFile(path: string, options: { mayExist?: boolean } = {}): void {
+  try {
+    fs.closeSync(fs.openSync(path, "wx", 0o600));
+  } catch (error) {
+    const exists = (error as NodeJS.ErrnoException).code === "EEXIST";
+    if (exists && options.mayExist) return;
+    throw new StoreOpenError(
+      exists ? `${path} is there already; nothing was overwritten.` : `${path} can't be created: ${messageOf(error)}.`,
+      { cause: error },
+    );
+  }
+}
+
+function toPath(path: unknown): string {
+  const given = path instanceof URL ? path.href : path;
+  if (typeof given !== "string" || given === "" || given.includes("\0")) {
+    throw new InvalidArgumentError('A store\'s path must be a file name, a file: URL, or ":memory:".');
+  }
+  if (!given.startsWith("file:")) return resolve(given);
+  try {
+    return fileURLToPath(new URL(given));
+  } catch (error) {
+    throw new StoreOpenError(`${given} is not a file: URL of this machine: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+function isAllowed(path: string, mode: number): boolean {
+  try {
+    fs.accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** https://sqlite.org/fileformat.html#the_database_header */
+function checkHeader(path: string, size: number, readOnly: boolean): { wal: boolean } {
+  if (size === 0) {
+    if (readOnly) throw new StoreOpenError(`${path} is empty: it holds no store yet.`);
+    return { wal: false };
+  }
+  const header = Buffer.alloc(100);
+  const fd = fs.openSync(path, "r");
+  try {
+    fs.readSync(fd, header, 0, 100, 0);
+  } finally {
+    fs.closeSync(fd);
+  }
+  if (header.toString("latin1", 0, 16) !== MAGIC) {
+    throw new StoreOpenError(`${path} is not a SQLite file. Nothing was changed.`);
+  }
+  const stored = header.readUInt16BE(16);
+  const pageSize = stored === 1 ? 65_536 : stored;
+  const pages = header.readUInt32BE(28);
+  const countIsValid = header.readUInt32BE(24) === header.readUInt32BE(92);
+  // A journal or a WAL may hold what the file lacks; SQLite puts it back on the first read.
+  const whole = fs.existsSync(`${path}-wal`) || fs.existsSync(`${path}-journal`);
+  if (countIsValid && !whole && size < pages * pageSize) {
+    throw new StoreOpenError(
+      `${path} was cut short: it has ${size} bytes of ${pages * pageSize}. Restore a backup, or recover what is left with sqlite3's ".recover".`,
+    );
+  }
+  return { wal: header[18] === 2 };
+}

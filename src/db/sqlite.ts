@@ -1,0 +1,312 @@
+/**
+ * A SQLite file as a store: opening, reading, and writing in groups. It knows no table.
+ *
+ * Writes asked for at the same time share one transaction, so they pay for one sync of the disk; each has a savepoint of
+ * its own, so that one that fails takes no other with it, and each settles after the commit. While another program holds
+ * the lock, waiting is done with timers: SQLite's own busy handler would stop the event loop.
+ */
+import { rmSync } from "node:fs";
+import * as sqlite from "node:sqlite";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { LockTimeoutError, StoreClosedError, StoreError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import { createPrivateFile, type OpenedFile } from "./sqlite-file.ts";
+
+export type Row = Record<string, sqlite.SQLOutputValue>;
+export type { StatementSync } from "node:sqlite";
+
+export interface SqliteOptions {
+  /** Open without ever writing. (Default: false) */
+  readOnly?: boolean | undefined;
+  /** How long to wait for another program's lock, in ms. (Default: 5000) */
+  busyTimeoutMs?: number | undefined;
+  /** Switch the file to this journal mode. (Default: as the file has it) */
+  journalMode?: "wal" | "delete" | "truncate" | "persist" | undefined;
+  /**
+   * What an acknowledged write survives: "full" the loss of power, "normal" (with WAL) the end of the process, but the
+   * last moments before a loss of power may be lost, "off" the end of the process only. (Default: "full")
+   */
+  durability?: "full" | "normal" | "off" | undefined;
+}
+
+// EXTRA is FULL, and in the rollback journal modes also syncs the directory after the journal is removed: without it a
+// loss of power just after a commit can bring the journal back and undo the commit (https://sqlite.org/pragma.html#pragma_synchronous).
+const SYNCHRONOUS = { full: "EXTRA", normal: "NORMAL", off: "OFF" } as const;
+
+const SQLITE_BUSY = 5;
+
+interface Write {
+  run: () => unknown;
+  deadline: number;
+  settle: PromiseWithResolvers<unknown>;
+  outcome?: { value: unknown } | { error: unknown };
+}
+
+export class SqliteStore {
+  readonly readOnly: boolean;
+  readonly #db: sqlite.DatabaseSync;
+  readonly #busyTimeoutMs: number;
+  readonly #statements = new Map<string, sqlite.StatementSync>();
+  #queue: Write[] = [];
+  #flushing = false;
+  /** Settled when no transaction of ours is waiting to commit: until then a read would see what may yet be undone. */
+  #commit: Promise<void> | undefined;
+  #inFlight = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  private constructor(db: sqlite.DatabaseSync, readOnly: boolean, busyTimeoutMs: number) {
+    this.#db = db;
+    this.readOnly = readOnly;
+    this.#busyTimeoutMs = busyTimeoutMs;
+  }
+
+  /**
+   * Opens a file that `sqlite-file.ts` has looked at.
+   *
+   * @throws StoreOpenError, LockTimeoutError, StoreError
+   */
+  static async open(file: OpenedFile, options: SqliteOptions = {}): Promise<SqliteStore> {
+    const { readOnly = false, busyTimeoutMs = 5000, durability = "full" } = options;
+    let db: sqlite.DatabaseSync;
+    try {
+      db = new sqlite.DatabaseSync(file.location, { readOnly });
+    } catch (error) {
+      throw wrapDriverError(error);
+    }
+    const store = new SqliteStore(db, readOnly, busyTimeoutMs);
+    try {
+      db.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${SYNCHRONOUS[durability]}; PRAGMA temp_store = MEMORY`);
+      // The first read takes a lock, meets damage, and finishes what a crashed writer left behind.
+      await store.#retryWhileBusy(() => db.exec("SELECT 1 FROM sqlite_master LIMIT 1"));
+      const { journalMode } = options;
+      if (journalMode && !readOnly) await store.#retryWhileBusy(() => setJournalMode(db, journalMode));
+    } catch (error) {
+      db.close();
+      throw wrapDriverError(error);
+    }
+    return store;
+  }
+
+  /** A prepared statement, made once for each text. */
+  prepare(sql: string): sqlite.StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#db.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /** Runs statements that take no parameters. Only inside `read` or `write`. */
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  /** Reads one consistent snapshot: `run` must not wait. `operation` names the method for errors. */
+  async read<T>(operation: string, run: () => T): Promise<T> {
+    this.assertOpen(operation);
+    return this.#track(this.#read(run));
+  }
+
+  async #read<T>(run: () => T): Promise<T> {
+    return await this.#retryWhileBusy(
+      () => {
+        this.#db.exec("BEGIN");
+        try {
+          return run();
+        } finally {
+          this.#rollback();
+        }
+      },
+      () => this.#commit,
+    );
+  }
+
+  /** Writes: `run` must not wait, and is undone when it throws. Resolves once what it did is durable. */
+  async write<T>(operation: string, run: () => T): Promise<T> {
+    this.assertOpen(operation);
+    if (this.readOnly) throw new StoreReadOnlyError(operation);
+    const settle = Promise.withResolvers<unknown>();
+    this.#queue.push({ run, deadline: performance.now() + this.#busyTimeoutMs, settle });
+    if (!this.#flushing) void this.#flush();
+    return (await this.#track(settle.promise)) as T;
+  }
+
+  /** Waits for work in flight, then closes. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight);
+      this.#statements.clear();
+      this.#db.close();
+    })();
+    return this.#closing;
+  }
+
+  /** Copies the database to a new file of mode 0600 while it is in use. @throws StoreOpenError when the path is taken */
+  async backup(path: string): Promise<void> {
+    this.assertOpen("backup");
+    createPrivateFile(path);
+    // Node has the step-wise online backup since 22.16. Before, VACUUM INTO copies in one go and blocks meanwhile.
+    const copy = sqlite.backup
+      ? sqlite.backup(this.#db, path)
+      : this.#read(() => undefined).then(() => void this.#db.prepare("VACUUM INTO ?").run(path));
+    try {
+      await this.#track(copy as Promise<unknown>);
+    } catch (error) {
+      rmSync(path, { force: true });
+      throw wrapDriverError(error);
+    }
+  }
+
+  /** What SQLite's own check finds wrong, or nothing. */
+  async checkIntegrity(): Promise<string[]> {
+    const rows = await this.read("checkIntegrity", () => this.#db.prepare("PRAGMA integrity_check").all());
+    const found = rows.map((row) => String(row.integrity_check));
+    return found.length === 1 && found[0] === "ok" ? [] : found;
+  }
+
+  /** Commits what is queued until nothing is. Every failure goes to the writes it concerns; this never throws. */
+  async #flush(): Promise<void> {
+    this.#flushing = true;
+    await nextTurn();
+    for (let waits = 0; this.#queue.length > 0; ) {
+      const busy = this.#begin();
+      if (busy) {
+        this.#rejectExpired(busy);
+        await sleep(backoff(waits++));
+      } else {
+        waits = 0;
+        await this.#commitTogether(this.#queue.splice(0));
+      }
+    }
+    this.#flushing = false;
+  }
+
+  /** Takes the write lock. Gives SQLite's error while another program has it; any other failure ends what is queued. */
+  #begin(): unknown {
+    try {
+      this.#db.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      if (isBusy(error)) return error;
+      for (const write of this.#queue.splice(0)) write.settle.reject(wrapDriverError(error));
+    }
+    return undefined;
+  }
+
+  #rejectExpired(cause: unknown): void {
+    const now = performance.now();
+    this.#queue = this.#queue.filter((write) => {
+      if (write.deadline > now) return true;
+      write.settle.reject(new LockTimeoutError(this.#busyTimeoutMs, { cause }));
+      return false;
+    });
+  }
+
+  async #commitTogether(batch: Write[]): Promise<void> {
+    const commit = Promise.withResolvers<void>();
+    try {
+      const alone = batch.length === 1;
+      for (const write of batch) this.#attempt(write, alone);
+      if (alone && batch[0]?.outcome && "error" in batch[0].outcome) this.#rollback();
+      else {
+        const deadline = performance.now() + this.#busyTimeoutMs;
+        for (let waits = 0; !this.#tryCommit(deadline); waits++) {
+          this.#commit = commit.promise;
+          await sleep(backoff(waits));
+        }
+      }
+    } catch (error) {
+      this.#rollback();
+      for (const write of batch) write.settle.reject(wrapDriverError(error));
+      return;
+    } finally {
+      this.#commit = undefined;
+      commit.resolve();
+    }
+    for (const { settle, outcome } of batch) {
+      if (outcome && "value" in outcome) settle.resolve(outcome.value);
+      else settle.reject(wrapDriverError(outcome?.error));
+    }
+  }
+
+  /** Runs one write of a batch. Throws only when the whole transaction is lost. */
+  #attempt(write: Write, alone: boolean): void {
+    if (!alone) this.#db.exec("SAVEPOINT one_write");
+    try {
+      write.outcome = { value: write.run() };
+    } catch (error) {
+      write.outcome = { error };
+      if (alone) return;
+      // After a full disk or an I/O error SQLite may have ended the transaction: then this fails, and all of it failed.
+      try {
+        this.#db.exec("ROLLBACK TO one_write");
+      } catch {
+        throw error;
+      }
+    }
+    if (!alone) this.#db.exec("RELEASE one_write");
+  }
+
+  /** False while readers of another program are in the way. */
+  #tryCommit(deadline: number): boolean {
+    try {
+      this.#db.exec("COMMIT");
+      return true;
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
+      return false;
+    }
+  }
+
+  #rollback(): void {
+    try {
+      this.#db.exec("ROLLBACK");
+    } catch {
+      // No transaction is open any more: SQLite ended it itself, or BEGIN failed.
+    }
+  }
+
+  async #retryWhileBusy<T>(run: () => T, ready?: () => Promise<void> | undefined): Promise<T> {
+    const deadline = performance.now() + this.#busyTimeoutMs;
+    for (let waits = 0; ; waits++) {
+      for (let wait = ready?.(); wait; wait = ready?.()) await wait;
+      try {
+        return run();
+      } catch (error) {
+        if (!isBusy(error)) throw wrapDriverError(error);
+        if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
+      }
+      await sleep(backoff(waits));
+    }
+  }
+
+  /** @throws StoreClosedError naming the method that was called too late */
+  assertOpen(operation: string): void {
+    if (this.#closing) throw new StoreClosedError(operation);
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#inFlight.add(work);
+    const done = () => this.#inFlight.delete(work);
+    work.then(done, done);
+    return work;
+  }
+}
+
+function setJournalMode(db: sqlite.DatabaseSync, mode: string): void {
+  const got = db.prepare(`PRAGMA journal_mode = ${mode}`).get()?.journal_mode;
+  if (got !== mode && got !== "memory") {
+    throw new StoreError(`The file stays in journal mode ${String(got)}: SQLite can't switch it to ${mode} here.`);
+  }
+}
+
+/** Whether SQLite says that another program holds a lock. The low byte of an extended code is the plain code. */
+function isBusy(error: unknown): boolean {
+  const code = (error as { errcode?: unknown } | undefined)?.errcode;
+  return typeof code === "number" && (code & 0xff) === SQLITE_BUSY;
+}
+
+/** Short waits first, since most locks are held for a commit; spread, so that waiters don't march in step. */
+function backoff(waits: number): number {
+  return Math.min(1 + waits * 2, 25) * (0.5 + Math.random());
+}
