@@ -39,7 +39,12 @@ export interface PendingRequest {
   timeout_seconds?: number | null;
 }
 
-const object = v.looseObject({});
+// The check comes first: looseObject takes an array too, and hands on a copy that is none.
+const object = v.pipe(
+  v.unknown(),
+  v.check((value) => !Array.isArray(value), "must be an object, not an array."),
+  v.looseObject({}),
+);
 const details = v.nullish(object);
 const option = v.looseObject({
   label: v.string(),
@@ -90,5 +95,11 @@ export function checkPending(value: unknown): PendingRequest {
   if (result.success) return value as PendingRequest;
   const issue = result.issues[0];
   const path = (issue.path ?? []).map((item) => item.key as string | number);
-  throw new InvalidMessageError(formatPath("request", path), `must be ${issue.expected}, not ${issue.received}.`);
+  const problem =
+    issue.type === "check"
+      ? issue.message
+      : issue.received === "undefined"
+        ? "is missing."
+        : `must be ${issue.expected}, not ${issue.received}.`;
+  throw new InvalidMessageError(formatPath("request", path), problem);
 }

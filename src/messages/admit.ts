@@ -55,9 +55,11 @@ function checkShape(value: JsonObject, path: string): Message {
   const problem =
     issue.path.at(-1) === "role"
       ? `must be "user", "assistant" or "tool_result", not ${issue.received}.`
-      : issue.type === "check" || issue.type === "regex"
+      : issue.type === "check"
         ? issue.message
-        : `must be ${issue.expected ?? "something else"}, not ${issue.received}.`;
+        : issue.received === "undefined"
+          ? "is missing."
+          : `must be ${issue.expected ?? "something else"}, not ${issue.received}.`;
   throw new InvalidMessageError(formatPath(path, issue.path), problem);
 }
 

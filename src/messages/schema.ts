@@ -6,9 +6,11 @@
 import * as v from "valibot";
 import type { JsonObject, JsonValue } from "./json.ts";
 
+// The check comes first: looseObject takes an array too, and hands on a copy that is none.
 const jsonObject = v.pipe(
-  v.looseObject({}),
+  v.unknown(),
   v.check((value) => !Array.isArray(value), "must be an object, not an array."),
+  v.looseObject({}),
 );
 const json = v.unknown();
 
@@ -22,9 +24,19 @@ const toolCallBlock = v.looseObject({
   name: v.string(),
   arguments: jsonObject,
 });
-/** A block of a kind that a newer version or another program wrote. */
+const OTHER_TYPE = /^(?!(?:text|image|thinking|tool_call)$)/;
+/**
+ * A block of a kind that a newer version or another program wrote. The check comes before the string, so that a fault
+ * within a block of a known kind is reported as that, and not as a kind that is not allowed; the pattern says the same
+ * in the JSON Schema.
+ */
 const unknownBlock = v.looseObject({
-  type: v.pipe(v.string(), v.regex(/^(?!(?:text|image|thinking|tool_call)$)/, "is not allowed here.")),
+  type: v.pipe(
+    v.unknown(),
+    v.check((type) => typeof type === "string" && OTHER_TYPE.test(type), "is not allowed here."),
+    v.string(),
+    v.regex(OTHER_TYPE),
+  ),
 });
 
 const timestamp = v.nullish(v.number());

@@ -55,6 +55,7 @@ interface Thread {
 }
 
 const GONE = { reason: "It lives in this process's memory." };
+const ONLY_ROWS = { reason: "There is nothing below the level of rows." };
 
 export class MemoryCheckpointer implements Checkpointer {
   readonly capabilities: Capabilities = {
@@ -63,7 +64,7 @@ export class MemoryCheckpointer implements Checkpointer {
     multiProcess: GONE,
     archives: { reason: "This version keeps no archives." },
     backup: GONE,
-    integrityCheck: { reason: "There is nothing below the level of rows." },
+    integrityCheck: ONLY_ROWS,
   };
   readonly #threads = new Map<string, Thread>();
   /** Positions are the store's, so that a thread that is deleted and begun anew repeats none. */
@@ -312,7 +313,7 @@ export class MemoryCheckpointer implements Checkpointer {
 
   async checkIntegrity(): Promise<string[]> {
     this.#assertOpen("checkIntegrity");
-    throw new UnsupportedError("memory", "checkIntegrity", "there is nothing below the level of rows.");
+    throw new UnsupportedError("memory", "checkIntegrity", ONLY_ROWS.reason);
   }
 
   async close(): Promise<void> {
