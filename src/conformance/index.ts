@@ -1,0 +1,32 @@
+/**
+ * The conformance suite: what every backend must do, as cases that any test runner can run.
+ *
+ * For each of {@link conformanceCases}: skip it with the reason that {@link missingCapability} gives, if any; else await
+ * `run(make)`, where `make` opens a new, empty store.
+ */
+import { appendCases } from "./append.ts";
+import type { ConformanceCase } from "./case.ts";
+import { damageCases } from "./damage.ts";
+import { forkCases } from "./forks.ts";
+import { idCases } from "./ids.ts";
+import { lifecycleCases } from "./lifecycle.ts";
+import { listingCases } from "./listing.ts";
+import { pendingCases } from "./pending.ts";
+import { runCases } from "./runs.ts";
+import { structureCases } from "./structure.ts";
+import { valueCases } from "./values.ts";
+
+export { type ConformanceCase, type ConformanceStore, type MakeStore, missingCapability, type Need } from "./case.ts";
+
+export const conformanceCases: readonly ConformanceCase[] = [
+  ...appendCases,
+  ...runCases,
+  ...forkCases,
+  ...pendingCases,
+  ...structureCases,
+  ...valueCases,
+  ...idCases,
+  ...listingCases,
+  ...damageCases,
+  ...lifecycleCases,
+];
