@@ -144,10 +144,12 @@ async def waiting(cp):
 async def large(cp):
     words = "the quick brown fox jumps over a lazy dog and on".split()
     text = " ".join(f"{words[i % 11]}{i * i % 97}" for i in range(160_000))
+    await cp.claim_run("large", "run-1")
     await cp.append("large", [
         UserMessage(content=[TextContent(text="small")], run_id="run-1"),
         ToolResultMessage(tool_call_id="call_0", tool_name="read", content=[TextContent(text=text)], details={"text": text[:1000]}, run_id="run-1"),
     ])
+    await cp.mark_run_complete("large", "run-1")
 
 
 async def not_json(cp):

@@ -4,7 +4,6 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { JsonValue } from "../../src/messages/json.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const INTEROP = `${ROOT}test/interop/`;
@@ -54,9 +53,9 @@ function pathOfPython(): string {
 const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
 
 /** Runs a script of test/interop to its end and gives the JSON it printed. */
-export async function runPython(script: string, ...args: string[]): Promise<JsonValue> {
+export async function runPython(script: string, ...args: string[]): Promise<unknown> {
   const { stdout } = await promisify(execFile)(pathOfPython(), [`${INTEROP}${script}`, ...args], { env });
-  return JSON.parse(stdout) as JsonValue;
+  return JSON.parse(stdout);
 }
 
 /** A running `peer.py`: CubeLoop's checkpointer on one file, called by name. */
@@ -74,11 +73,11 @@ export class PythonPeer implements AsyncDisposable {
   }
 
   /** Calls a function of peer.py, one call at a time. Rejects with `<Python's exception>: <message>`. */
-  async call(name: string, ...args: JsonValue[]): Promise<JsonValue> {
+  async call(name: string, ...args: unknown[]): Promise<unknown> {
     this.#process.stdin.write(`${JSON.stringify([name, ...args])}\n`);
     const line = await this.#lines.next();
     if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
-    const reply = JSON.parse(line.value) as { value: JsonValue } | { error: string };
+    const reply = JSON.parse(line.value) as { value: unknown } | { error: string };
     if ("error" in reply) throw new Error(reply.error);
     return reply.value;
   }
