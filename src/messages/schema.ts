@@ -90,7 +90,14 @@ type Known<T extends { type: string }> = T & {
 export type TextBlock = Known<{ type: "text"; text: string }>;
 export type ImageBlock = Known<{ type: "image"; source: string; media_type: string }>;
 export type ThinkingBlock = Known<{ type: "thinking"; thinking: string }>;
-export type ToolCallBlock = Known<{ type: "tool_call"; id: string; name: string; arguments: JsonObject }>;
+export type ToolCallBlock = Known<{
+  type: "tool_call";
+  id: string;
+  name: string;
+  arguments: JsonObject;
+  /** The input as the model wrote it, when that was not a JSON object; `arguments` is then {}. */
+  invalid_arguments?: string;
+}>;
 export type UserBlock = TextBlock | ImageBlock;
 export type AssistantBlock = TextBlock | ImageBlock | ThinkingBlock | ToolCallBlock;
 export type Block = AssistantBlock;
