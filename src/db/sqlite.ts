@@ -145,15 +145,32 @@ export class SqliteStore {
   async backup(path: string): Promise<void> {
     this.assertOpen("backup");
     createPrivateFile(path);
-    // Node has the step-wise online backup since 22.16. Before, VACUUM INTO copies in one go and blocks meanwhile.
-    const copy = sqlite.backup
-      ? sqlite.backup(this.#db, path)
-      : this.#read(() => undefined).then(() => void this.#db.prepare("VACUUM INTO ?").run(path));
     try {
-      await this.#track(copy as Promise<unknown>);
+      await this.#track(this.#copyTo(path));
     } catch (error) {
       rmSync(path, { force: true });
       throw wrapDriverError(error);
+    }
+  }
+
+  async #copyTo(path: string): Promise<void> {
+    // Node has the step-wise online backup since 22.16. Before, VACUUM INTO copies in one go and blocks meanwhile.
+    if (!sqlite.backup) {
+      await this.#read(() => undefined);
+      this.#db.prepare("VACUUM INTO ?").run(path);
+      return;
+    }
+    const deadline = performance.now() + this.#busyTimeoutMs;
+    for (let waits = 0; ; waits++) {
+      try {
+        await sqlite.backup(this.#db, path);
+        return;
+      } catch (error) {
+        // Node reports a write under way at the first step, ours or another program's, with SQLite's code for success.
+        if ((error as { errcode?: unknown }).errcode !== 0) throw error;
+        if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
+      }
+      await sleep(backoff(waits));
     }
   }
 
