@@ -1,0 +1,436 @@
+/**
+ * The agent: a model with tools on one durable thread. It holds the thread in memory and checks the store's revision at
+ * each prompt, so several processes may take turns on one thread.
+ */
+import type { Checkpointer } from "../checkpoint/checkpointer.ts";
+import type { PendingRequest } from "../checkpoint/pending.ts";
+import { admitMessage } from "../messages/admit.ts";
+import { assistantMessage, text, toolCallsOf, toolResultMessage, userMessage } from "../messages/construct.ts";
+import { copyJson, type JsonObject, type JsonValue } from "../messages/json.ts";
+import { danglingCalls, type PairedCall } from "../messages/pairing.ts";
+import type { AssistantMessage, Message, UserBlock, UserMessage } from "../messages/schema.ts";
+import { type ThreadState, threadState } from "../messages/state.ts";
+import { UNKNOWN_OUTCOME } from "../messages/view.ts";
+import type { Model } from "../model/model.ts";
+import type { RetryPolicy } from "../model/retry.ts";
+import { checkNewRunId, checkThreadId, newId } from "../util/ids.ts";
+import { AsyncQueue } from "../util/queue.ts";
+import { type ApprovalPolicy, type Batch, pendingRequest } from "./approvals.ts";
+import {
+  AgentBusyError,
+  AgentIdleError,
+  HitlNoPendingRequestError,
+  HitlPendingError,
+  HitlStaleAnswerError,
+} from "./errors.ts";
+import type { AgentEvent, AgentResult } from "./events.ts";
+import { ThreadLog } from "./log.ts";
+import { Hooks, type Middleware } from "./middleware.ts";
+import { type OnPending, Run, type RunConfig, resultOf } from "./run.ts";
+import { errorResult, indexTools, type Tool } from "./tools.ts";
+
+export interface AgentOptions {
+  model: Model;
+  /** The system prompt. (Default: none) */
+  system?: string | undefined;
+  /** (Default: none) */
+  tools?: readonly Tool[] | undefined;
+  /** Decides about each tool call. (Default: allow all) */
+  approve?: ApprovalPolicy | undefined;
+  /** (Default: none) */
+  middleware?: readonly Middleware[] | undefined;
+  /** How a model that fails for the moment is asked again. (Default: up to 4 attempts, see RetryPolicy) */
+  retry?: RetryPolicy | undefined;
+  /** Where the thread is kept; goes with threadId. (Default: nowhere: the conversation ends with the process) */
+  checkpointer?: Checkpointer | undefined;
+  threadId?: string | undefined;
+}
+
+export interface PromptOptions {
+  /** Names the run: a request that is tried again with the same id is not done twice. 1 to 64 characters. (Default: a new id) */
+  runId?: string | undefined;
+  /** Stops the model and the tools, and leaves a thread that loads. (Default: none) */
+  signal?: AbortSignal | undefined;
+  /** Asks the person in this process. What it gives is recorded like any answer; undefined suspends. (Default: suspend) */
+  onPending?: OnPending | undefined;
+  /** Called with each event, in order; must not throw. (Default: none) */
+  onEvent?: ((event: AgentEvent) => void) | undefined;
+}
+
+/** What a user says: text, blocks, or whole messages. */
+export type Prompt = string | UserBlock[] | UserMessage | UserMessage[];
+
+/** Events as they come, and the result. Leaving the loop early aborts the run. */
+export interface AgentStream extends AsyncIterable<AgentEvent> {
+  readonly result: Promise<AgentResult>;
+}
+
+const OPTIONS = ["model", "system", "tools", "approve", "middleware", "retry", "checkpointer", "threadId"];
+
+export class Agent {
+  readonly threadId: string | undefined;
+  readonly #options: AgentOptions;
+  readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #hooks: Hooks;
+  readonly #log: ThreadLog;
+  #steering: UserMessage[] = [];
+  #busy = false;
+
+  /** @throws TypeError for a checkpointer without a threadId or the reverse, for an unknown option, for tools of one name */
+  constructor(options: AgentOptions) {
+    const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
+    if (unknown !== undefined) throw new TypeError(`Agent has no option ${unknown}. It has ${OPTIONS.join(", ")}.`);
+    const { checkpointer, threadId, model } = options;
+    if (typeof model?.stream !== "function")
+      throw new TypeError("Agent needs a model: an object with a stream method.");
+    if (checkpointer && threadId === undefined) {
+      throw new TypeError("Agent has a checkpointer and no threadId, so it would save nothing. Give both, or neither.");
+    }
+    if (!checkpointer && threadId !== undefined) {
+      throw new TypeError("Agent has a threadId and no checkpointer, so it would save nothing. Give both, or neither.");
+    }
+    this.threadId = threadId === undefined ? undefined : checkThreadId(threadId);
+    this.#options = options;
+    this.#hooks = new Hooks(options.middleware ?? []);
+    this.#tools = indexTools([...(options.tools ?? []), ...this.#hooks.tools]);
+    this.#log = new ThreadLog(checkpointer && threadId !== undefined ? { checkpointer, threadId } : undefined);
+  }
+
+  /** The thread as this agent last saw it; a copy of the list. */
+  get messages(): Message[] {
+    return [...this.#log.messages];
+  }
+
+  /** The thread's JSON state as this agent last saw it. */
+  get extra(): JsonObject {
+    return this.#log.extra;
+  }
+
+  /** Whether a prompt or an answer is being worked on. */
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /**
+   * Runs one prompt to a settled end.
+   *
+   * With a `runId` that has completed before, nothing is done again: the result is what it came to then (`replayed`).
+   *
+   * @throws AgentBusyError, HitlPendingError when the thread waits on a person, ThreadConflictError when another writer
+   *   moved the thread meanwhile, RunAlreadyClaimedError, InvalidMessageError, and whatever the store throws. A model's
+   *   failure is no throw: the result has status "failed".
+   */
+  prompt(input: Prompt, options: PromptOptions = {}): Promise<AgentResult> {
+    return this.#exclusively(() => this.#prompt(input, options));
+  }
+
+  /** As {@link Agent.prompt}, with the events as they come. The loop throws what prompt() would. */
+  stream(input: Prompt, options: PromptOptions = {}): AgentStream {
+    return this.#streamed(options, (streamed) => this.prompt(input, streamed));
+  }
+
+  /**
+   * Answers the thread's pending request and goes on with its run, in any process. While another call of the batch
+   * needs an answer too, the result is suspended again, with the next question.
+   *
+   * @param questionId the pending request's `question_id`
+   * @param answer for an approval { decision: "approve" | "deny" | "edit", … }, for questions an object from key to answer,
+   *   for a confirmation a boolean
+   * @throws HitlNoPendingRequestError, HitlStaleAnswerError (also for the later of two answers), HitlMismatchError,
+   *   HitlInvalidAnswerError, AgentBusyError, ThreadConflictError
+   */
+  respond(questionId: string, answer: JsonValue, options: Omit<PromptOptions, "runId"> = {}): Promise<AgentResult> {
+    return this.#exclusively(() => this.#respond(questionId, copyJson(answer, "answer"), options));
+  }
+
+  /** As {@link Agent.respond}, with the events as they come. */
+  streamRespond(questionId: string, answer: JsonValue, options: Omit<PromptOptions, "runId"> = {}): AgentStream {
+    return this.#streamed(options, (streamed) => this.respond(questionId, answer, streamed));
+  }
+
+  /** The question that the thread waits on, if any. */
+  async pending(): Promise<{ request: PendingRequest; runId: string | null } | undefined> {
+    return await this.#log.store?.checkpointer.loadPending(this.#log.store.threadId);
+  }
+
+  /** Where the thread stands, as the store has it now. */
+  async state(): Promise<ThreadState> {
+    if (!this.#busy) await this.#log.refresh();
+    return threadState(this.#log.messages, (await this.pending()) !== undefined);
+  }
+
+  /**
+   * Closes a conversation that waits on a person: every open call is denied, and the run ends as aborted without asking
+   * the model again.
+   *
+   * @param reason what the thread keeps as the reason (Default: "aborted by the host")
+   * @throws HitlNoPendingRequestError, HitlStaleAnswerError when an answer came first, AgentBusyError
+   */
+  abortPending(reason = "aborted by the host"): Promise<AgentResult> {
+    return this.#exclusively(() => this.#abortPending(reason));
+  }
+
+  /**
+   * Adds a user's message to the run under way: it is taken up before the next model call.
+   *
+   * @throws AgentIdleError when no run is under way, InvalidMessageError
+   */
+  steer(input: Prompt): void {
+    if (!this.#busy) throw new AgentIdleError();
+    this.#steering.push(...toUserMessages(input));
+  }
+
+  /**
+   * Makes a new thread that starts with a copy of this one's completed runs.
+   *
+   * @param options.afterRunId the last run to copy
+   * @param options.metadata stored under `extra.fork` (Default: nothing)
+   * @throws ThreadNotFoundError, RunNotCompletedError, ThreadAlreadyExistsError, TypeError when nothing is stored
+   */
+  async fork(newThreadId: string, options: { afterRunId: string; metadata?: JsonObject | undefined }): Promise<void> {
+    const { checkpointer, threadId } = this.#needStore("fork");
+    await checkpointer.fork(threadId, newThreadId, options);
+  }
+
+  /**
+   * Asks something on the side: a prompt on a copy of the completed runs. Nothing is written, and nobody is asked.
+   *
+   * @throws HitlUnavailableError when a tool call needs a person; nothing of the batch was run
+   */
+  async forkOnce(
+    input: Prompt,
+    options: { afterRunId: string; signal?: AbortSignal | undefined; onEvent?: PromptOptions["onEvent"] },
+  ): Promise<AgentResult> {
+    const { checkpointer, threadId } = this.#needStore("forkOnce");
+    const { afterRunId, ...promptOptions } = options;
+    const messages = await checkpointer.snapshot(threadId, { afterRunId });
+    const extra = (await checkpointer.load(threadId))?.extra ?? {};
+    const config = this.#runConfig(newId(), promptOptions);
+    const log = new ThreadLog(undefined, messages, extra);
+    return await new Run({ ...config, log, takeSteering: () => [] }).start(toUserMessages(input));
+  }
+
+  async #prompt(input: Prompt, options: PromptOptions): Promise<AgentResult> {
+    const messages = toUserMessages(input);
+    const runId = options.runId === undefined ? newId() : checkNewRunId(options.runId);
+    for (const { run_id } of messages) {
+      if (typeof run_id === "string" && run_id !== runId) {
+        throw new TypeError(
+          `A message belongs to run ${JSON.stringify(run_id)}, and this is run ${JSON.stringify(runId)}.`,
+        );
+      }
+    }
+    await this.#log.refresh();
+    const { store } = this.#log;
+    if (store) {
+      const pending = await this.pending();
+      if (pending?.runId === runId) return this.#replay(runId, { status: "suspended", pending: pending.request });
+      if (pending) throw new HitlPendingError(store.threadId, pending.request.question_id);
+      const earlier = await this.#claim(store.checkpointer, store.threadId, runId);
+      if (earlier) return earlier;
+      await this.#answerInterrupted();
+    }
+    return await this.#work(this.#runConfig(runId, options), (run) => run.start(messages));
+  }
+
+  /** Begins the run. Gives what it came to when it had completed before. */
+  async #claim(checkpointer: Checkpointer, threadId: string, runId: string): Promise<AgentResult | undefined> {
+    try {
+      await checkpointer.claimRun(threadId, runId);
+      return undefined;
+    } catch (error) {
+      if (codeOf(error) === "run_already_completed") return this.#replay(runId, { status: "completed" });
+      throw error;
+    }
+  }
+
+  #replay(runId: string, ending: Pick<AgentResult, "status" | "pending">): AgentResult {
+    const messages = this.#log.messages.filter((message) => message.run_id === runId);
+    return { ...resultOf(runId, messages), ...ending, replayed: true };
+  }
+
+  /** After a crash: tells the model that the outcome of unanswered calls is unknown. Nothing is run again. */
+  async #answerInterrupted(): Promise<void> {
+    for (const [runId, calls] of Map.groupBy(
+      danglingCalls(this.#log.messages),
+      ({ message }) => message.run_id ?? null,
+    )) {
+      const results = calls.map(({ call }) => ({
+        ...toolResultMessage(call, UNKNOWN_OUTCOME, { is_error: true }),
+        run_id: runId,
+      }));
+      try {
+        await this.#log.appendAll(results);
+      } catch (error) {
+        // A completed run takes no more messages; the model view answers its calls in the same words.
+        if (codeOf(error) !== "run_already_completed") throw error;
+      }
+      await this.#log.store?.checkpointer.clearHitlAnswers(this.#log.store.threadId, { runId });
+    }
+  }
+
+  async #respond(questionId: string, answer: JsonValue, options: PromptOptions): Promise<AgentResult> {
+    const { checkpointer, threadId } = this.#needStore("respond");
+    await this.#log.refresh();
+    const pending = await checkpointer.loadPending(threadId);
+    if (!pending) throw new HitlNoPendingRequestError(threadId);
+    const { request, runId: askedBy } = pending;
+    if (request.question_id !== questionId) throw new HitlStaleAnswerError(questionId, request.question_id);
+    const { message, batch } = this.#openBatch();
+    // A request from before runs existed belongs to none: what follows is a run of its own.
+    const runId = askedBy ?? newId();
+    const config = this.#runConfig(runId, options);
+    const { approvals } = new Run(config);
+    const answeredId = await approvals.match(batch, request, answer);
+    const answers = async (id: string) =>
+      id === answeredId ? answer : await checkpointer.loadHitlAnswer(threadId, id, { runId: askedBy });
+    const plans = await approvals.decide(batch, answers);
+    const asking = plans.find((plan) => plan.kind === "ask");
+    const next = asking?.kind === "ask" ? pendingRequest(asking, threadId) : null;
+    const won = await checkpointer.answerPending(threadId, { questionId, runId: askedBy, answer, next });
+    if (!won) throw new HitlStaleAnswerError(questionId, undefined);
+    if (askedBy === null && !next) {
+      await checkpointer.claimRun(threadId, runId);
+      await checkpointer.clearHitlAnswers(threadId, { runId: null });
+    }
+    return await this.#work(config, async (run) => {
+      config.emit({ type: "answer", runId, questionId, answer });
+      return next && !options.onPending ? await run.suspended(next) : await run.resume(message, batch, answers);
+    });
+  }
+
+  async #abortPending(reason: string): Promise<AgentResult> {
+    const { checkpointer, threadId } = this.#needStore("abortPending");
+    await this.#log.refresh();
+    const pending = await checkpointer.loadPending(threadId);
+    if (!pending) throw new HitlNoPendingRequestError(threadId);
+    const match = { questionId: pending.request.question_id, runId: pending.runId };
+    if (!(await checkpointer.clearPendingRequestIfMatches(threadId, match))) {
+      throw new HitlStaleAnswerError(match.questionId, undefined);
+    }
+    const run_id = pending.runId;
+    const denials = danglingCalls(this.#log.messages).map(({ call, message }: PairedCall) => ({
+      ...errorResult(call, `Not run: ${reason}`, { hitl: { decision: "aborted", reason } }),
+      run_id: message.run_id ?? run_id,
+    }));
+    const last = assistantMessage([text(`The conversation was stopped: ${reason}`)], {
+      stop_reason: "aborted",
+      run_id,
+    });
+    const messages = await this.#log.appendAll([...denials, last]);
+    await checkpointer.clearHitlAnswers(threadId, { runId: run_id });
+    return { ...resultOf(run_id ?? "", messages), status: "aborted" };
+  }
+
+  /** The last turn that has unanswered calls; the pending request is about one of them. */
+  #openBatch(): { message: AssistantMessage; batch: Batch } {
+    const dangling = danglingCalls(this.#log.messages);
+    const last = dangling.at(-1);
+    if (!last) {
+      // The question stays pending, and abortPending() can remove it: nothing is guessed.
+      return { message: assistantMessage([]), batch: { calls: [], open: [] } };
+    }
+    const open = dangling.filter(({ index }) => index === last.index).map(({ call }) => call);
+    return { message: last.message, batch: { calls: toolCallsOf(last.message), open } };
+  }
+
+  /** Works on a run, and reports what it came to. */
+  async #work(config: RunConfig, work: (run: Run) => Promise<AgentResult>): Promise<AgentResult> {
+    const result = await work(new Run(config));
+    result.unused = this.#steering.splice(0);
+    config.emit({ type: "run_end", runId: config.runId, result });
+    return result;
+  }
+
+  #runConfig(runId: string, options: PromptOptions): RunConfig {
+    const { model, system = "", approve, retry } = this.#options;
+    return {
+      model,
+      system,
+      approve,
+      retry,
+      tools: this.#tools,
+      hooks: this.#hooks,
+      log: this.#log,
+      runId,
+      signal: options.signal ?? new AbortController().signal,
+      onPending: options.onPending,
+      emit: (event) => options.onEvent?.(event),
+      takeSteering: () => this.#steering.splice(0),
+    };
+  }
+
+  /** One prompt or answer at a time: a second one fails at once, before anything is read or written. */
+  async #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#busy) throw new AgentBusyError();
+    this.#busy = true;
+    try {
+      return await work();
+    } catch (error) {
+      // What is in memory may no longer be what the store holds.
+      this.#log.forget();
+      throw error;
+    } finally {
+      this.#busy = false;
+      this.#steering = [];
+    }
+  }
+
+  #streamed(options: PromptOptions, start: (options: PromptOptions) => Promise<AgentResult>): AgentStream {
+    const queue = new AsyncQueue<AgentEvent>();
+    const left = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
+    const onEvent = (event: AgentEvent) => {
+      options.onEvent?.(event);
+      queue.push(event);
+    };
+    const result = start({ ...options, signal, onEvent });
+    // Whoever iterates gets the failure there; without this, not awaiting `result` too would end the process.
+    result.then(
+      () => queue.end(),
+      (error: unknown) => queue.fail(error),
+    );
+    return {
+      result,
+      async *[Symbol.asyncIterator]() {
+        let ended = false;
+        try {
+          for await (const event of queue) yield event;
+          ended = true;
+        } finally {
+          if (!ended) {
+            left.abort();
+            await Promise.allSettled([result]);
+          }
+        }
+      },
+    };
+  }
+
+  #needStore(operation: string): { checkpointer: Checkpointer; threadId: string } {
+    if (!this.#log.store) {
+      throw new TypeError(`${operation}() needs a stored thread. Give the agent a checkpointer and a threadId.`);
+    }
+    return this.#log.store;
+  }
+}
+
+function toUserMessages(input: Prompt): UserMessage[] {
+  const messages = (typeof input === "string" ? [userMessage(input)] : toList(input)).map((message) => {
+    const admitted = admitMessage(message);
+    if (admitted.role !== "user")
+      throw new TypeError(`A prompt is a user's message, not one of role ${admitted.role}.`);
+    return admitted;
+  });
+  if (messages.length === 0) throw new TypeError("A prompt needs at least one message.");
+  return messages;
+}
+
+function toList(input: Exclude<Prompt, string>): unknown[] {
+  if (!Array.isArray(input)) return [input];
+  return input.some((item) => "type" in item) ? [userMessage(input as UserBlock[])] : input;
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | undefined)?.code;
+}

@@ -1,0 +1,47 @@
+/** What an agent reports while it works, and what a prompt comes to. */
+import type { PendingRequest } from "../checkpoint/pending.ts";
+import type { JsonObject, JsonValue } from "../messages/json.ts";
+import type { AssistantMessage, Message, ToolResultMessage, Usage, UserMessage } from "../messages/schema.ts";
+import type { ModelError } from "../model/errors.ts";
+
+export interface AgentResult {
+  /**
+   * - `completed`: the run ended whole
+   * - `suspended`: it waits on a person (`pending`); any process can go on with respond()
+   * - `aborted`: its signal fired, or its pending request was aborted
+   * - `failed`: the model failed (`error`); the error is stored on the last message too
+   */
+  status: "completed" | "suspended" | "aborted" | "failed";
+  runId: string;
+  /** The text of the last answer; "" when there is none. */
+  text: string;
+  /** What this call added to the thread, in order. */
+  messages: Message[];
+  /** Why the model stopped last; null when it did not answer. */
+  stopReason: string | null;
+  /** Tokens of all model calls of this call, added up. */
+  usage: Usage;
+  pending?: PendingRequest;
+  error?: Error;
+  /** Messages given to steer() that the run ended without taking up. */
+  unused: UserMessage[];
+  /** Whether the run had completed (or suspended) before and this is what it came to then. */
+  replayed?: true;
+}
+
+/** In order, each with the id of its run. `message` comes after the message is durable, deltas before. */
+export type AgentEvent = { runId: string } & (
+  | { type: "run_start"; threadId: string | undefined }
+  | { type: "text_delta"; delta: string }
+  | { type: "thinking_delta"; delta: string }
+  | { type: "tool_call_delta"; id: string; name: string; delta: string }
+  | { type: "model_retry"; attempt: number; delayMs: number; error: ModelError }
+  | { type: "message"; message: Message }
+  | { type: "tool_start"; toolCallId: string; toolName: string; arguments: JsonObject }
+  | { type: "tool_update"; toolCallId: string; toolName: string; progress: unknown }
+  | { type: "tool_end"; toolCallId: string; toolName: string; result: ToolResultMessage }
+  | { type: "turn_end"; message: AssistantMessage; toolResults: ToolResultMessage[] }
+  | { type: "pending"; request: PendingRequest }
+  | { type: "answer"; questionId: string; answer: JsonValue }
+  | { type: "run_end"; result: AgentResult }
+);

@@ -1,0 +1,37 @@
+/** A URL to a store: names the engines, and loads the one that is asked for. */
+import type { Checkpointer } from "./checkpoint/checkpointer.ts";
+import { StoreOpenError } from "./checkpoint/errors.ts";
+
+export interface OpenOptions {
+  /** Open without ever writing. (Default: false) */
+  readOnly?: boolean | undefined;
+}
+
+/**
+ * Opens a store by URL: `sqlite:<path>` (`sqlite:./agent.db`, `sqlite:/var/lib/agent.db`), a bare path or file: URL (also
+ * SQLite), or `memory:` (lost with the process).
+ *
+ * @throws StoreOpenError for a kind that this version does not know, and whatever the engine throws
+ */
+export async function openCheckpointer(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(url)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case undefined:
+    case "file":
+      return await openSqlite(url, options);
+    case "sqlite":
+      return await openSqlite(url.slice("sqlite:".length), options);
+    case "memory": {
+      const { MemoryCheckpointer } = await import("./checkpoint/memory/checkpointer.ts");
+      return new MemoryCheckpointer();
+    }
+    default:
+      // A Windows path has a one-letter "scheme", which the pattern leaves out.
+      throw new StoreOpenError(`This Everthread knows no ${scheme}: stores. It knows sqlite: and memory:.`);
+  }
+}
+
+async function openSqlite(path: string, options: OpenOptions): Promise<Checkpointer> {
+  const { SqliteCheckpointer } = await import("./checkpoint/sqlite/checkpointer.ts");
+  return await SqliteCheckpointer.open(path, options);
+}
