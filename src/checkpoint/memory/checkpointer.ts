@@ -160,7 +160,7 @@ export class MemoryCheckpointer implements Checkpointer {
     checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
     const { thread, messages, runs } = this.#taken(sourceThreadId, options.afterRunId);
-    if (isStarted(this.#threads.get(newThreadId))) throw new ThreadAlreadyExistsError(newThreadId);
+    if (hasAnything(this.#threads.get(newThreadId))) throw new ThreadAlreadyExistsError(newThreadId);
     const extra: JsonObject = JSON.parse(thread.extra ?? "{}");
     if (metadata) extra.fork = metadata;
     this.#threads.set(newThreadId, {
@@ -259,7 +259,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const items = rest.slice(0, limit).map(({ position, json, createdAt }) => ({
       position,
       rowRef: `messages[${position}]`,
-      createdAt,
+      createdAt: new Date(createdAt),
       message: messageFromJson(json),
     }));
     return { items, next: rest.length > limit ? (items.at(-1)?.position ?? after) : null };
@@ -273,7 +273,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const prefix = checkText(page.prefix, "prefix") ?? "";
     const limit = checkLimit(page.limit);
     const rest = [...this.#threads]
-      .filter(([id, thread]) => id.startsWith(prefix) && (isStarted(thread) || thread.pending))
+      .filter(([id, thread]) => id.startsWith(prefix) && hasAnything(thread))
       .sort(([a], [b]) => compareCodePoints(a, b))
       .filter(([id]) => compareCodePoints(id, after) > 0);
     const items = rest.slice(0, limit).map(([threadId, thread]) => ({
@@ -281,8 +281,8 @@ export class MemoryCheckpointer implements Checkpointer {
       messageCount: thread.messages.length,
       revision: revisionOf(thread),
       parentThreadId: thread.parentThreadId,
-      createdAt: thread.messages[0]?.createdAt ?? null,
-      updatedAt: thread.messages.at(-1)?.createdAt ?? null,
+      createdAt: copyDate(thread.messages[0]?.createdAt),
+      updatedAt: copyDate(thread.messages.at(-1)?.createdAt),
       pending: thread.pending !== undefined,
     }));
     return { items, next: rest.length > limit ? (items.at(-1)?.threadId ?? after) : null };
@@ -295,7 +295,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const rest = [...(this.#threads.get(threadId)?.runs.values() ?? [])]
       .filter(({ runId }) => compareCodePoints(runId, after) > 0)
       .sort((a, b) => compareCodePoints(a.runId, b.runId));
-    const items = rest.slice(0, limit).map((run) => ({ ...run }));
+    const items = rest.slice(0, limit).map((run) => structuredClone(run));
     return { items, next: rest.length > limit ? (items.at(-1)?.runId ?? after) : null };
   }
 
@@ -303,7 +303,7 @@ export class MemoryCheckpointer implements Checkpointer {
     this.#enter("deleteThread", threadId);
     const thread = this.#threads.get(threadId);
     this.#threads.delete(threadId);
-    return isStarted(thread) || thread?.pending !== undefined || (thread?.answers.size ?? 0) > 0;
+    return hasAnything(thread);
   }
 
   async backup(_path: string): Promise<void> {
@@ -358,7 +358,7 @@ export class MemoryCheckpointer implements Checkpointer {
   /** What a fork or snapshot takes: completed runs up to the cut, and what was written before runs existed. */
   #taken(threadId: string, afterRunId: string): { thread: Thread; messages: StoredMessage[]; runs: RunInfo[] } {
     const thread = this.#threads.get(threadId);
-    if (!thread || !isStarted(thread)) throw new ThreadNotFoundError(threadId);
+    if (!thread || !hasAnything(thread)) throw new ThreadNotFoundError(threadId);
     const cut = thread.runs.get(afterRunId)?.completionSeq;
     if (!cut) throw new RunNotCompletedError(threadId, afterRunId);
     const runs = [...thread.runs.values()].filter(
@@ -387,12 +387,19 @@ function emptyThread(): Thread {
   };
 }
 
-function isStarted(thread: Thread | undefined): boolean {
-  return thread !== undefined && (thread.messages.length > 0 || thread.extra !== undefined || thread.runs.size > 0);
+/** Whether anything is stored of a thread: then it is listed, and no fork may take its id. */
+function hasAnything(thread: Thread | undefined): boolean {
+  if (!thread) return false;
+  const { messages, extra, runs, pending, answers } = thread;
+  return messages.length > 0 || extra !== undefined || runs.size > 0 || pending !== undefined || answers.size > 0;
 }
 
 function revisionOf(thread: Thread): number {
   return thread.messages.at(-1)?.position ?? 0;
+}
+
+function copyDate(date: Date | undefined): Date | null {
+  return date ? new Date(date) : null;
 }
 
 function storedPending(request: PendingRequest, runId: string | null) {

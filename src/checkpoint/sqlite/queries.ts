@@ -31,7 +31,9 @@ export const FORK_RUNS = `INSERT INTO runs (thread_id, run_id, claimed_at, compl
 
 export const THREAD_EXISTS = `SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ?1)
   OR EXISTS (SELECT 1 FROM thread_extra WHERE thread_id = ?1)
-  OR EXISTS (SELECT 1 FROM runs WHERE thread_id = ?1) AS found`;
+  OR EXISTS (SELECT 1 FROM runs WHERE thread_id = ?1)
+  OR EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = ?1)
+  OR EXISTS (SELECT 1 FROM thread_hitl_answers WHERE thread_id = ?1) AS found`;
 
 export const PENDING = "SELECT request_json, run_id FROM thread_pending_request WHERE thread_id = ?";
 export const SAVE_PENDING = `INSERT OR REPLACE INTO thread_pending_request (thread_id, request_json, run_id)
@@ -52,6 +54,7 @@ export const NEXT_THREAD = `SELECT min(thread_id) AS thread_id FROM (
   SELECT min(thread_id) AS thread_id FROM messages WHERE thread_id > ?1
   UNION ALL SELECT min(thread_id) FROM thread_extra WHERE thread_id > ?1
   UNION ALL SELECT min(thread_id) FROM thread_pending_request WHERE thread_id > ?1
+  UNION ALL SELECT min(thread_id) FROM thread_hitl_answers WHERE thread_id > ?1
   UNION ALL SELECT min(thread_id) FROM runs WHERE thread_id > ?1)`;
 export const THREAD_INFO = `SELECT count(*) AS count, coalesce(max(id), 0) AS revision,
     (SELECT created_at FROM messages WHERE thread_id = ?1 ORDER BY id LIMIT 1) AS created_at,
