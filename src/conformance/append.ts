@@ -1,5 +1,6 @@
 /** Appending and loading: all or none, revisions, conflicts, copies, and the tail after a revision. */
 import assert from "node:assert/strict";
+import type { Checkpoint } from "../checkpoint/checkpointer.ts";
 import { userMessage } from "../messages/construct.ts";
 import type { JsonObject } from "../messages/json.ts";
 import { conformanceCase } from "./case.ts";
@@ -206,6 +207,21 @@ export const appendCases = [
     assert.deepEqual([anew.messages.length, anew.tail], [1, false]);
   }),
 
+  conformanceCase("load is one snapshot, also while others append", async ({ store }) => {
+    const appends: Promise<number>[] = [];
+    const loads: Promise<Checkpoint | undefined>[] = [];
+    for (let i = 0; i < 20; i++) {
+      appends.push(store.append("thread", [say(`${i}`), reply("two")]));
+      loads.push(store.load("thread"));
+    }
+    const revisions = [0, ...(await Promise.all(appends))].toSorted((a, b) => a - b);
+    for (const checkpoint of await Promise.all(loads)) {
+      const { messages, revision } = checkpoint ?? { messages: [], revision: 0 };
+      assert.equal(messages.length % 2, 0, "an append should be seen whole or not at all");
+      assert.equal(revision, revisions[messages.length / 2]);
+    }
+  }),
+
   conformanceCase("What went in is a copy: changing it afterwards changes nothing", async ({ store }) => {
     const metadata: JsonObject = { tags: ["a"] };
     const batch = [userMessage("hi", { metadata })];
@@ -241,16 +257,24 @@ export const appendCases = [
       pending: await store.loadPending("thread"),
       answer: (await store.loadHitlAnswer("thread", "q")) as JsonObject,
       log: await store.listMessages("thread"),
+      runs: await store.listRuns("thread"),
+      threads: await store.listThreads(),
     });
     await completeRun(store, "thread", "run");
     await store.saveExtra("thread", { list: [1] });
     await store.savePendingRequest("thread", request("q"));
     await store.saveHitlAnswer("thread", "q", { list: [1] });
     const before = structuredClone(await read());
-    const { checkpoint, snapshot, pending, answer, log } = await read();
+    const { checkpoint, snapshot, pending, answer, log, runs, threads } = await read();
     for (const message of [...checkpoint.messages, ...snapshot, ...log.items.map((entry) => entry.message)]) {
       message?.content.splice(0);
     }
+    for (const entry of log.items) entry.createdAt.setTime(0);
+    for (const run of runs.items) {
+      run.claimedAt.setTime(0);
+      run.completedAt?.setTime(0);
+    }
+    for (const thread of threads.items) thread.createdAt?.setTime(0);
     checkpoint.messages.pop();
     checkpoint.extra.list = "changed";
     if (pending) pending.request.created_at = 0;

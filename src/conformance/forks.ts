@@ -146,13 +146,28 @@ export const forkCases = [
     await makeSource(bench);
     await store.append("has messages", [say("mine")]);
     await store.saveExtra("has extra", { mine: 1 });
+    await store.claimRun("has a run", "one");
+    await store.savePendingRequest("has a request", request("q"));
+    await store.saveHitlAnswer("has an answer", "q", 1);
     await store.fork("source", "has a fork", { afterRunId: "one" });
-    for (const target of ["has messages", "has extra", "has a fork", "source"]) {
+    const there = ["has messages", "has extra", "has a run", "has a request", "has an answer", "has a fork", "source"];
+    for (const target of there) {
       const before = await store.load(target);
       const fork = store.fork("source", target, { afterRunId: "two", metadata: { again: true } });
       await rejectsWith(fork, "thread_already_exists");
       assert.deepEqual(await store.load(target), before);
     }
+    assert.ok(await store.loadPending("has a request"));
+    assert.equal(await store.loadHitlAnswer("has an answer", "q"), 1);
+  }),
+
+  conformanceCase("A fork onto the id of a deleted thread repeats none of its revisions", async (bench) => {
+    await makeSource(bench);
+    const old = await bench.store.append("fork", [say("1"), say("2"), say("3")]);
+    await bench.store.deleteThread("fork");
+    await bench.store.fork("source", "fork", { afterRunId: "one" });
+    const { revision } = await loaded(bench.store, "fork");
+    assert.ok(revision > old, `${revision} should be over ${old}`);
   }),
 
   conformanceCase("F8 of forks to one target at once, one is made", async (bench) => {

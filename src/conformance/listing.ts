@@ -56,14 +56,25 @@ export const listingCases = [
     });
   }),
 
-  conformanceCase("A thread that only waits on a person is listed", async ({ store }) => {
-    await store.savePendingRequest("thread", request("q"));
-    const { items } = await store.listThreads();
-    assert.deepEqual(
-      items.map((thread) => [thread.threadId, thread.messageCount, thread.pending]),
-      [["thread", 0, true]],
-    );
-  }),
+  conformanceCase(
+    "A thread of which anything is stored is listed, also by its whole id as prefix",
+    async ({ store }) => {
+      await store.saveHitlAnswer("answer", "q", 1);
+      await store.saveExtra("extra", { a: 1 });
+      await store.savePendingRequest("request", request("q"));
+      await store.claimRun("run", "run");
+      const listed = async (prefix: string): Promise<[string, boolean][]> =>
+        (await store.listThreads({ prefix })).items.map((thread) => [thread.threadId, thread.pending]);
+      const all: [string, boolean][] = [
+        ["answer", false],
+        ["extra", false],
+        ["request", true],
+        ["run", false],
+      ];
+      assert.deepEqual(await listed(""), all);
+      for (const thread of all) assert.deepEqual(await listed(thread[0]), [thread]);
+    },
+  ),
 
   conformanceCase("An empty store and a missing thread have empty listings", async ({ store }) => {
     assert.deepEqual(await store.listThreads(), { items: [], next: null });
