@@ -11,6 +11,7 @@ import { forkCases } from "./forks.ts";
 import { idCases } from "./ids.ts";
 import { lifecycleCases } from "./lifecycle.ts";
 import { listingCases } from "./listing.ts";
+import { loadCases } from "./load.ts";
 import { pendingCases } from "./pending.ts";
 import { runCases } from "./runs.ts";
 import { structureCases } from "./structure.ts";
@@ -20,6 +21,7 @@ export { type ConformanceCase, type ConformanceStore, type MakeStore, missingCap
 
 export const conformanceCases: readonly ConformanceCase[] = [
   ...appendCases,
+  ...loadCases,
   ...runCases,
   ...forkCases,
   ...pendingCases,
