@@ -47,7 +47,7 @@ export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
       `${absolute} or its directory may not be written by this user or on this file system. Open it with readOnly to read it.`,
     );
   }
-  const { wal } = checkHeader(absolute, stat.size, readOnly);
+  const { wal } = checkHeader(absolute, readOnly);
   // A WAL file needs its -shm, which a read-only directory refuses; without a -wal nothing is missing from the file itself.
   const immutable = readOnly && wal && !isAllowed(parent, fs.constants.W_OK);
   if (immutable && fs.existsSync(`${absolute}-wal`) && !fs.existsSync(`${absolute}-shm`)) {
@@ -98,17 +98,19 @@ function isAllowed(path: string, mode: number): boolean {
 }
 
 /** https://sqlite.org/fileformat.html#the_database_header */
-function checkHeader(path: string, size: number, readOnly: boolean): { wal: boolean } {
+function checkHeader(path: string, readOnly: boolean): { wal: boolean } {
+  const header = Buffer.alloc(100);
+  const fd = fs.openSync(path, "r");
+  let size = 0;
+  try {
+    // The size is taken last: another process may be making the file longer.
+    if (fs.readSync(fd, header, 0, 100, 0) > 0) size = fs.fstatSync(fd).size;
+  } finally {
+    fs.closeSync(fd);
+  }
   if (size === 0) {
     if (readOnly) throw new StoreOpenError(`${path} is empty: it holds no store yet.`);
     return { wal: false };
-  }
-  const header = Buffer.alloc(100);
-  const fd = fs.openSync(path, "r");
-  try {
-    fs.readSync(fd, header, 0, 100, 0);
-  } finally {
-    fs.closeSync(fd);
   }
   if (header.toString("latin1", 0, 16) !== MAGIC) {
     throw new StoreOpenError(`${path} is not a SQLite file. Nothing was changed.`);

@@ -74,9 +74,12 @@ export class SqliteStore {
     }
     const store = new SqliteStore(db, readOnly, busyTimeoutMs);
     try {
-      db.exec(`PRAGMA busy_timeout = 0; PRAGMA synchronous = ${SYNCHRONOUS[durability]}; PRAGMA temp_store = MEMORY`);
-      // The first read takes a lock, meets damage, and finishes what a crashed writer left behind.
-      await store.#retryWhileBusy(() => db.exec("SELECT 1 FROM sqlite_master LIMIT 1"));
+      db.exec("PRAGMA busy_timeout = 0; PRAGMA temp_store = MEMORY");
+      // The first read takes a lock, meets damage, and finishes what a crashed writer left behind. Setting `synchronous`
+      // reads the file too.
+      await store.#retryWhileBusy(() =>
+        db.exec(`SELECT 1 FROM sqlite_master LIMIT 1; PRAGMA synchronous = ${SYNCHRONOUS[durability]}`),
+      );
       const { journalMode } = options;
       if (journalMode && !readOnly) await store.#retryWhileBusy(() => setJournalMode(db, journalMode));
     } catch (error) {
