@@ -2,9 +2,8 @@
 
 import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
-import { InvalidArgumentError } from "../../errors.ts";
 import { admitMessages } from "../../messages/admit.ts";
-import { messageFromJson, messageToJson } from "../../messages/codec.ts";
+import { messageToJson } from "../../messages/codec.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import {
@@ -13,7 +12,6 @@ import {
   checkQuestionId,
   checkRunId,
   checkThreadId,
-  compareCodePoints,
   MAX_RUN_ID_LENGTH,
 } from "../../util/ids.ts";
 import type {
@@ -27,7 +25,6 @@ import type {
   ThreadInfo,
 } from "../checkpointer.ts";
 import {
-  CheckpointCorruptionError,
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
@@ -38,13 +35,11 @@ import {
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
+import { listMessages, listRuns, listThreads } from "./listings.ts";
+import { checkOptions } from "./options.ts";
 import * as Q from "./queries.ts";
+import { BACKEND, readJson, readMessage } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
-
-const BACKEND = "sqlite";
-const OPTIONS = ["readOnly", "busyTimeoutMs", "journalMode", "durability"] satisfies (keyof SqliteOptions)[];
-const JOURNAL_MODES = ["wal", "delete", "truncate", "persist", undefined];
-const DURABILITIES = ["full", "normal", "off", undefined];
 
 export type { SqliteOptions };
 
@@ -315,58 +310,24 @@ export class SqliteCheckpointer implements Checkpointer {
   async listMessages(threadId: string, page: PageOptions<number> = {}): Promise<Page<LogEntry, number>> {
     this.#store.assertOpen("listMessages");
     checkThreadId(threadId);
-    const after = checkRevision(page.after, "after") ?? 0;
-    const limit = checkLimit(page.limit);
-    return await this.#store.read("listMessages", () => {
-      const rows = this.#store.prepare(Q.LOG_AFTER).all(threadId, after, limit + 1);
-      const items = rows.slice(0, limit).map((row): LogEntry => {
-        const position = Number(row.id);
-        const entry = { position, rowRef: `messages.id=${position}`, createdAt: toDate(row.created_at) };
-        try {
-          return { ...entry, message: readMessage(threadId, position, row.message_json) };
-        } catch (error) {
-          if (error instanceof CheckpointCorruptionError) return { ...entry, error };
-          throw error;
-        }
-      });
-      return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
-    });
+    const checked = { after: checkRevision(page.after, "after") ?? 0, limit: checkLimit(page.limit) };
+    return await this.#store.read("listMessages", () => listMessages(this.#store, threadId, checked));
   }
 
   async listThreads(
     page: PageOptions<string> & { prefix?: string | undefined } = {},
   ): Promise<Page<ThreadInfo, string>> {
     this.#store.assertOpen("listThreads");
-    const after = checkText(page.after, "after");
     const prefix = checkText(page.prefix, "prefix") ?? "";
-    const limit = checkLimit(page.limit);
-    return await this.#store.read("listThreads", () => {
-      const items: ThreadInfo[] = [];
-      let threadId = this.#firstThread(after, prefix);
-      while (threadId?.startsWith(prefix) && items.length < limit) {
-        items.push(this.#threadInfo(threadId));
-        threadId = this.#threadAfter(threadId);
-      }
-      const more = threadId?.startsWith(prefix) ?? false;
-      return { items, next: more ? (items.at(-1)?.threadId ?? after ?? "") : null };
-    });
+    const checked = { after: checkText(page.after, "after"), limit: checkLimit(page.limit), prefix };
+    return await this.#store.read("listThreads", () => listThreads(this.#store, checked));
   }
 
   async listRuns(threadId: string, page: PageOptions<string> = {}): Promise<Page<RunInfo, string>> {
     this.#store.assertOpen("listRuns");
     checkThreadId(threadId);
-    const after = checkText(page.after, "after") ?? "";
-    const limit = checkLimit(page.limit);
-    return await this.#store.read("listRuns", () => {
-      const rows = this.#store.prepare(Q.RUNS_AFTER).all(threadId, after, limit + 1);
-      const items = rows.slice(0, limit).map((row) => ({
-        runId: String(row.run_id),
-        claimedAt: toDate(row.claimed_at),
-        completedAt: row.completed_at === null ? null : toDate(row.completed_at),
-        completionSeq: row.completion_seq as number | null,
-      }));
-      return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? after) : null };
-    });
+    const checked = { after: checkText(page.after, "after") ?? "", limit: checkLimit(page.limit) };
+    return await this.#store.read("listRuns", () => listRuns(this.#store, threadId, checked));
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
@@ -431,65 +392,4 @@ export class SqliteCheckpointer implements Checkpointer {
     const rowRef = `thread_extra.thread_id=${JSON.stringify(threadId)}`;
     return readJson(threadId, rowRef, json, (value) => copyJsonObject(value, "extra"));
   }
-
-  #firstThread(after: string | undefined, prefix: string): string | undefined {
-    if (after !== undefined && compareCodePoints(after, prefix) >= 0) return this.#threadAfter(after);
-    // The prefix itself may be a thread's id, and "after" finds only what follows.
-    return prefix !== "" && this.#get(Q.THREAD_EXISTS, prefix)?.found === 1 ? prefix : this.#threadAfter(prefix);
-  }
-
-  #threadAfter(threadId: string): string | undefined {
-    return (this.#get(Q.NEXT_THREAD, threadId)?.thread_id as string | null | undefined) ?? undefined;
-  }
-
-  #threadInfo(threadId: string): ThreadInfo {
-    const row = this.#get(Q.THREAD_INFO, threadId) ?? {};
-    const at = (column: string) => (row[column] === null ? null : toDate(row[column]));
-    return {
-      threadId,
-      messageCount: Number(row.count),
-      revision: Number(row.revision),
-      parentThreadId: row.parent_thread_id as string | null,
-      createdAt: at("created_at"),
-      updatedAt: at("updated_at"),
-      pending: row.pending === 1,
-    };
-  }
-}
-
-function checkOptions(options: SqliteOptions): void {
-  for (const key of Object.keys(options)) {
-    if (!OPTIONS.includes(key as (typeof OPTIONS)[number])) {
-      throw new InvalidArgumentError(`SqliteCheckpointer has no option ${key}. It has ${OPTIONS.join(", ")}.`);
-    }
-  }
-  const { busyTimeoutMs = 0, journalMode, durability } = options;
-  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
-    throw new InvalidArgumentError(`busyTimeoutMs must be 0 or more milliseconds, not ${String(busyTimeoutMs)}.`);
-  }
-  if (!JOURNAL_MODES.includes(journalMode))
-    throw new InvalidArgumentError(`journalMode can't be ${String(journalMode)}.`);
-  if (!DURABILITIES.includes(durability)) throw new InvalidArgumentError(`durability can't be ${String(durability)}.`);
-}
-
-function readMessage(threadId: string, id: unknown, json: unknown): Message {
-  const rowRef = `messages.id=${String(id)}`;
-  try {
-    return messageFromJson(json as string);
-  } catch (cause) {
-    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
-  }
-}
-
-function readJson<T>(threadId: string, rowRef: string, json: unknown, check: (value: unknown) => T): T {
-  try {
-    return check(JSON.parse(json as string));
-  } catch (cause) {
-    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
-  }
-}
-
-/** SQLite's julianday as a date. */
-function toDate(julianDay: unknown): Date {
-  return new Date(Math.round((Number(julianDay) - 2_440_587.5) * 86_400_000));
 }

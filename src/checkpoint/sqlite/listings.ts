@@ -1,0 +1,81 @@
+/** What people and tools list of a file: messages, threads, runs, a page at a time. Runs inside a read. */
+import type { SqliteStore } from "../../db/sqlite.ts";
+import { compareCodePoints } from "../../util/ids.ts";
+import type { LogEntry, Page, RunInfo, ThreadInfo } from "../checkpointer.ts";
+import { CheckpointCorruptionError } from "../errors.ts";
+import * as Q from "./queries.ts";
+import { readMessage, toDate } from "./rows.ts";
+
+/** A page's options, checked. */
+interface CheckedPage<Cursor> {
+  after: Cursor;
+  limit: number;
+}
+
+export function listMessages(store: SqliteStore, threadId: string, page: CheckedPage<number>): Page<LogEntry, number> {
+  const { after, limit } = page;
+  const rows = store.prepare(Q.LOG_AFTER).all(threadId, after, limit + 1);
+  const items = rows.slice(0, limit).map((row): LogEntry => {
+    const position = Number(row.id);
+    const entry = { position, rowRef: `messages.id=${position}`, createdAt: toDate(row.created_at) };
+    try {
+      return { ...entry, message: readMessage(threadId, position, row.message_json) };
+    } catch (error) {
+      if (error instanceof CheckpointCorruptionError) return { ...entry, error };
+      throw error;
+    }
+  });
+  return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
+}
+
+export function listThreads(
+  store: SqliteStore,
+  page: CheckedPage<string | undefined> & { prefix: string },
+): Page<ThreadInfo, string> {
+  const { after, limit, prefix } = page;
+  const items: ThreadInfo[] = [];
+  let threadId = firstThread(store, after, prefix);
+  while (threadId?.startsWith(prefix) && items.length < limit) {
+    items.push(threadInfo(store, threadId));
+    threadId = threadAfter(store, threadId);
+  }
+  const more = threadId?.startsWith(prefix) ?? false;
+  return { items, next: more ? (items.at(-1)?.threadId ?? after ?? "") : null };
+}
+
+export function listRuns(store: SqliteStore, threadId: string, page: CheckedPage<string>): Page<RunInfo, string> {
+  const { after, limit } = page;
+  const rows = store.prepare(Q.RUNS_AFTER).all(threadId, after, limit + 1);
+  const items = rows.slice(0, limit).map((row) => ({
+    runId: String(row.run_id),
+    claimedAt: toDate(row.claimed_at),
+    completedAt: row.completed_at === null ? null : toDate(row.completed_at),
+    completionSeq: row.completion_seq as number | null,
+  }));
+  return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? after) : null };
+}
+
+function firstThread(store: SqliteStore, after: string | undefined, prefix: string): string | undefined {
+  if (after !== undefined && compareCodePoints(after, prefix) >= 0) return threadAfter(store, after);
+  // The prefix itself may be a thread's id, and "after" finds only what follows.
+  const isThread = prefix !== "" && store.prepare(Q.THREAD_EXISTS).get(prefix)?.found === 1;
+  return isThread ? prefix : threadAfter(store, prefix);
+}
+
+function threadAfter(store: SqliteStore, threadId: string): string | undefined {
+  return (store.prepare(Q.NEXT_THREAD).get(threadId)?.thread_id as string | null | undefined) ?? undefined;
+}
+
+function threadInfo(store: SqliteStore, threadId: string): ThreadInfo {
+  const row = store.prepare(Q.THREAD_INFO).get(threadId) ?? {};
+  const at = (column: string) => (row[column] === null ? null : toDate(row[column]));
+  return {
+    threadId,
+    messageCount: Number(row.count),
+    revision: Number(row.revision),
+    parentThreadId: row.parent_thread_id as string | null,
+    createdAt: at("created_at"),
+    updatedAt: at("updated_at"),
+    pending: row.pending === 1,
+  };
+}

@@ -1,0 +1,28 @@
+import type { SqliteOptions } from "../../db/sqlite.ts";
+import { InvalidArgumentError } from "../../errors.ts";
+
+const OPTIONS: readonly string[] = [
+  "readOnly",
+  "busyTimeoutMs",
+  "journalMode",
+  "durability",
+] satisfies (keyof SqliteOptions)[];
+const JOURNAL_MODES = ["wal", "delete", "truncate", "persist", undefined];
+const DURABILITIES = ["full", "normal", "off", undefined];
+
+/** @throws InvalidArgumentError naming the option that is unknown or of the wrong kind */
+export function checkOptions(options: SqliteOptions): void {
+  for (const key of Object.keys(options)) {
+    if (!OPTIONS.includes(key)) {
+      throw new InvalidArgumentError(`SqliteCheckpointer has no option ${key}. It has ${OPTIONS.join(", ")}.`);
+    }
+  }
+  const { busyTimeoutMs = 0, journalMode, durability } = options;
+  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new InvalidArgumentError(`busyTimeoutMs must be 0 or more milliseconds, not ${String(busyTimeoutMs)}.`);
+  }
+  if (!JOURNAL_MODES.includes(journalMode)) {
+    throw new InvalidArgumentError(`journalMode can't be ${String(journalMode)}.`);
+  }
+  if (!DURABILITIES.includes(durability)) throw new InvalidArgumentError(`durability can't be ${String(durability)}.`);
+}

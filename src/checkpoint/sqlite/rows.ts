@@ -1,0 +1,30 @@
+/** Rows as values: what a row holds, or the error that names the row. */
+import { messageFromJson } from "../../messages/codec.ts";
+import type { Message } from "../../messages/schema.ts";
+import { CheckpointCorruptionError } from "../errors.ts";
+
+export const BACKEND = "sqlite";
+
+/** A message's row. @throws CheckpointCorruptionError */
+export function readMessage(threadId: string, id: unknown, json: unknown): Message {
+  const rowRef = `messages.id=${String(id)}`;
+  try {
+    return messageFromJson(json as string);
+  } catch (cause) {
+    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
+  }
+}
+
+/** A column of JSON. @throws CheckpointCorruptionError */
+export function readJson<T>(threadId: string, rowRef: string, json: unknown, check: (value: unknown) => T): T {
+  try {
+    return check(JSON.parse(json as string));
+  } catch (cause) {
+    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
+  }
+}
+
+/** SQLite's julianday as a date. */
+export function toDate(julianDay: unknown): Date {
+  return new Date(Math.round((Number(julianDay) - 2_440_587.5) * 86_400_000));
+}
