@@ -34,25 +34,17 @@ import {
   UnsupportedError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
-import { admitPending, type PendingRequest } from "../pending.ts";
-
-// Values are kept as JSON text: what goes in and what comes out are copies, as with any other store.
-interface StoredMessage {
-  position: number;
-  json: string;
-  runId: string | null;
-  createdAt: Date;
-}
-
-interface Thread {
-  messages: StoredMessage[];
-  extra: string | undefined;
-  parentThreadId: string | null;
-  runs: Map<string, RunInfo>;
-  pending: { json: string; questionId: string; runId: string | null } | undefined;
-  /** Keyed by run and question, as one JSON text. */
-  answers: Map<string, string>;
-}
+import type { PendingRequest } from "../pending.ts";
+import {
+  answerKey,
+  copyDate,
+  emptyThread,
+  hasAnything,
+  revisionOf,
+  type StoredMessage,
+  storedPending,
+  type Thread,
+} from "./thread.ts";
 
 const GONE = { reason: "It lives in this process's memory." };
 const ONLY_ROWS = { reason: "There is nothing below the level of rows." };
@@ -374,39 +366,4 @@ export class MemoryCheckpointer implements Checkpointer {
     thread.pending = undefined;
     return true;
   }
-}
-
-function emptyThread(): Thread {
-  return {
-    messages: [],
-    extra: undefined,
-    parentThreadId: null,
-    runs: new Map(),
-    pending: undefined,
-    answers: new Map(),
-  };
-}
-
-/** Whether anything is stored of a thread: then it is listed, and no fork may take its id. */
-function hasAnything(thread: Thread | undefined): boolean {
-  if (!thread) return false;
-  const { messages, extra, runs, pending, answers } = thread;
-  return messages.length > 0 || extra !== undefined || runs.size > 0 || pending !== undefined || answers.size > 0;
-}
-
-function revisionOf(thread: Thread): number {
-  return thread.messages.at(-1)?.position ?? 0;
-}
-
-function copyDate(date: Date | undefined): Date | null {
-  return date ? new Date(date) : null;
-}
-
-function storedPending(request: PendingRequest, runId: string | null) {
-  const admitted = admitPending(request);
-  return { json: JSON.stringify(admitted), questionId: admitted.question_id, runId };
-}
-
-function answerKey(runId: string | null, questionId: string): string {
-  return JSON.stringify([runId ?? "", questionId]);
 }

@@ -1,0 +1,56 @@
+/** A thread as the in-memory engine holds it. */
+import type { RunInfo } from "../checkpointer.ts";
+import { admitPending, type PendingRequest } from "../pending.ts";
+
+// Values are kept as JSON text: what goes in and what comes out are copies, as with any other store.
+export interface StoredMessage {
+  position: number;
+  json: string;
+  runId: string | null;
+  createdAt: Date;
+}
+
+export interface Thread {
+  messages: StoredMessage[];
+  extra: string | undefined;
+  parentThreadId: string | null;
+  runs: Map<string, RunInfo>;
+  pending: { json: string; questionId: string; runId: string | null } | undefined;
+  /** Keyed by run and question, as one JSON text. */
+  answers: Map<string, string>;
+}
+
+export function emptyThread(): Thread {
+  return {
+    messages: [],
+    extra: undefined,
+    parentThreadId: null,
+    runs: new Map(),
+    pending: undefined,
+    answers: new Map(),
+  };
+}
+
+/** Whether anything is stored of a thread: then it is listed, and no fork may take its id. */
+export function hasAnything(thread: Thread | undefined): boolean {
+  if (!thread) return false;
+  const { messages, extra, runs, pending, answers } = thread;
+  return messages.length > 0 || extra !== undefined || runs.size > 0 || pending !== undefined || answers.size > 0;
+}
+
+export function revisionOf(thread: Thread): number {
+  return thread.messages.at(-1)?.position ?? 0;
+}
+
+export function copyDate(date: Date | undefined): Date | null {
+  return date ? new Date(date) : null;
+}
+
+export function storedPending(request: PendingRequest, runId: string | null) {
+  const admitted = admitPending(request);
+  return { json: JSON.stringify(admitted), questionId: admitted.question_id, runId };
+}
+
+export function answerKey(runId: string | null, questionId: string): string {
+  return JSON.stringify([runId ?? "", questionId]);
+}
