@@ -1,14 +1,23 @@
 /** Messages as bytes: JSON text, as SQLite files hold it, and msgpack, as Postgres and MySQL tables hold it. */
 import { Decoder, encode } from "@msgpack/msgpack";
+import { messageOf } from "../errors.ts";
 import { newId } from "../util/ids.ts";
 import { checkStored } from "./admit.ts";
 import { InvalidMessageError } from "./errors.ts";
 import { copyJsonObject, isJsonObject, type JsonObject, type JsonValue, MAX_DEPTH, setOwn } from "./json.ts";
 import type { Message } from "./schema.ts";
 
-/** An admitted message as the text that is stored. */
+/**
+ * An admitted message as the text that is stored.
+ *
+ * @throws InvalidMessageError when that text is longer than a JavaScript string can be (about 512 MB)
+ */
 export function messageToJson(message: Message): string {
-  return JSON.stringify(message);
+  try {
+    return JSON.stringify(message);
+  } catch (error) {
+    throw new InvalidMessageError("message", `is too large to store: ${messageOf(error)}.`, { cause: error });
+  }
 }
 
 /** @throws SyntaxError when it is not JSON @throws InvalidMessageError when it is not a message */

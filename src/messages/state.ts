@@ -7,7 +7,7 @@ import type { Message } from "./schema.ts";
  * - `complete`: the last turn of the assistant ended whole
  * - `partial`: the last turn of the assistant was cut short (aborted, or the model failed)
  * - `awaiting_model`: the last word is the user's or a tool's, and the model has not answered
- * - `awaiting_results`: a tool call has no result: its run is under way, or was interrupted
+ * - `awaiting_results`: a tool call of the last turn has no result: its run is under way, or was interrupted
  * - `awaiting_answer`: the thread waits on a person (see `loadPending`)
  */
 export type ThreadState = "empty" | "complete" | "partial" | "awaiting_model" | "awaiting_results" | "awaiting_answer";
@@ -17,7 +17,9 @@ export function threadState(messages: readonly Message[], pending: boolean): Thr
   if (pending) return "awaiting_answer";
   const last = messages.at(-1);
   if (!last) return "empty";
-  if (danglingCalls(messages).length > 0) return "awaiting_results";
+  // A call that an older turn left open stays open for ever once its run has completed; it is nobody's move.
+  const lastTurn = messages.findLastIndex((message) => message.role === "assistant");
+  if (danglingCalls(messages).some(({ index }) => index === lastTurn)) return "awaiting_results";
   if (last.role !== "assistant") return "awaiting_model";
   return last.stop_reason === "aborted" || last.stop_reason === "error" ? "partial" : "complete";
 }

@@ -90,11 +90,11 @@ function uniquelyNamed(paired: PairedCall, used: Set<string>, findings: Finding[
 
 function renameCalls(message: AssistantMessage, made: NamedCall[]): AssistantMessage {
   if (made.every(({ paired, id }) => paired.call.id === id)) return message;
-  const names = new Map(made.map(({ paired, id }) => [paired.call as Block, id]));
-  const content = message.content.map((block) => {
-    const id = names.get(block);
-    return id === undefined || block.type !== "tool_call" ? block : { ...block, id };
-  });
+  // By place, not by identity: one object may stand in the list twice.
+  const ids = made.map(({ id }) => id).values();
+  const content = message.content.map((block) =>
+    block.type === "tool_call" ? { ...block, id: ids.next().value ?? block.id } : block,
+  );
   return { ...message, content };
 }
 

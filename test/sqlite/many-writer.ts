@@ -3,5 +3,6 @@ import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts"
 import { userMessage } from "../../src/messages/construct.ts";
 
 const [, , database = "", name = "", count = "0"] = process.argv;
-await using checkpointer = await SqliteCheckpointer.open(database);
+const checkpointer = await SqliteCheckpointer.open(database);
 for (let i = 0; i < Number(count); i++) await checkpointer.append("t", [userMessage(`${name} ${i}`)]);
+await checkpointer.close();
