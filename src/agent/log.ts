@@ -23,6 +23,7 @@ export class ThreadLog {
   #savedExtra = new Map<string, string>();
   #queue: { message: Message; settle: PromiseWithResolvers<void> }[] = [];
   #writing = false;
+  #refreshing: Promise<void> | undefined;
 
   /** @param store where the thread is kept; without one it lives in memory, beginning with `messages` and `extra` */
   constructor(store: Store | undefined, messages: readonly Message[] = [], extra: JsonObject = {}) {
@@ -37,6 +38,14 @@ export class ThreadLog {
    * @throws ThreadConflictError when the thread was deleted under this agent, CheckpointCorruptionError
    */
   async refresh(): Promise<void> {
+    // Two at once would both add the same tail.
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    await this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
     if (!this.store) return;
     const { checkpointer, threadId } = this.store;
     const known = this.#revision;
@@ -55,10 +64,9 @@ export class ThreadLog {
     this.#adoptExtra(checkpoint.extra);
   }
 
-  /** Forgets what is in memory, so that the next refresh reads everything: after a conflict it may be wrong. */
+  /** Makes the next refresh read everything: after a failure, what is in memory may be wrong. */
   forget(): void {
     this.#revision = undefined;
-    this.messages = [];
   }
 
   /**
