@@ -1,5 +1,5 @@
 /** Middleware: hooks into a run. Each may change `extra`, the thread's JSON state, which is saved after the turn. */
-import type { JsonObject } from "../messages/json.ts";
+import { copyJsonObject, type JsonObject } from "../messages/json.ts";
 import type { AssistantMessage, Message, ToolCallBlock, ToolResultMessage } from "../messages/schema.ts";
 import type { AgentResult } from "./events.ts";
 import type { Tool } from "./tools.ts";
@@ -12,6 +12,7 @@ export interface HookContext {
   signal: AbortSignal;
 }
 
+// biome-ignore lint/suspicious/noConfusingVoidType: a hook that returns nothing leaves things as they are
 type Maybe<T> = T | undefined | void | Promise<T | undefined | void>;
 
 /**
@@ -74,9 +75,13 @@ export class Hooks {
 
   async beforeToolCall(call: ToolCallBlock, context: HookContext): Promise<{ call: ToolCallBlock; block?: string }> {
     for (const item of this.#list) {
-      const decision = await item.beforeToolCall?.(call, context);
+      // A copy: only what the hook returns changes the call.
+      const decision = await item.beforeToolCall?.(
+        { ...call, arguments: copyJsonObject(call.arguments, "arguments") },
+        context,
+      );
       if (!decision) continue;
-      if ("block" in decision) return { call, block: decision.block };
+      if ("block" in decision) return { call, block: String(decision.block ?? "") };
       call = { ...call, arguments: decision.arguments };
     }
     return { call };

@@ -7,6 +7,9 @@ import { copyJson, copyJsonObject, isJsonObject, type JsonObject, type JsonValue
 import type { ToolCallBlock, ToolResultMessage, UserBlock } from "../messages/schema.ts";
 import type { ToolSpec } from "../model/model.ts";
 
+/** How long a tool may take to end by itself once its signal has fired, in ms. */
+const TOOL_GRACE_MS = 250;
+
 export interface ToolContext {
   /** Undefined when the agent keeps nothing. */
   threadId: string | undefined;
@@ -21,7 +24,10 @@ export interface ToolContext {
   update(progress: unknown): void;
 }
 
-/** What a tool may give: text, blocks with details for programs, or any JSON, which the model gets as JSON text. */
+/**
+ * What a tool may give: text, blocks with details for programs, or any JSON, which the model gets as JSON text. An object
+ * with other keys than those of the second form is JSON, also when it has `content`.
+ */
 export type ToolOutput =
   | string
   | { content: string | UserBlock[]; details?: JsonValue; is_error?: boolean }
@@ -98,21 +104,25 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   return (typeof value === "object" || typeof value === "function") && value !== null && "~standard" in value;
 }
 
-/** Checks arguments against the tool's schema: the value to run with, or what is wrong, in words for the model. */
+/**
+ * Checks arguments against the tool's schema: the value to run with, or what is wrong, in words for the model. The value
+ * is the tool's own: what it does to it changes no record of what was called.
+ */
 export async function checkArguments(
   tool: Tool,
   args: JsonObject,
 ): Promise<{ value: unknown; problem?: never } | { problem: string }> {
   const { parameters } = tool;
   try {
+    const copy = copyJsonObject(args, "arguments");
     if (isStandardSchema(parameters)) {
-      const result = await parameters["~standard"].validate(args);
+      const result = await parameters["~standard"].validate(copy);
       if (!result.issues) return { value: result.value };
       return { problem: result.issues.map(describeIssue).join("; ") };
     }
     const { Validator } = await import("@cfworker/json-schema");
-    const { valid, errors } = new Validator(parameters as Schema, "2020-12", false).validate(args);
-    if (valid) return { value: args };
+    const { valid, errors } = new Validator(parameters as Schema, "2020-12", false).validate(copy);
+    if (valid) return { value: copy };
     return { problem: errors.map((error) => `${error.instanceLocation}: ${error.error}`).join("; ") };
   } catch (error) {
     return { problem: messageOf(error) };
@@ -138,16 +148,46 @@ export async function executeTool(
   }
 }
 
+/** Waits for a tool; once its signal has fired, only a moment longer: a tool that doesn't listen must not hold the run. */
+export async function untilStopped(
+  running: Promise<ToolResultMessage>,
+  call: ToolCallBlock,
+  signal: AbortSignal,
+): Promise<ToolResultMessage> {
+  const stopped = Promise.withResolvers<ToolResultMessage>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => {
+      stopped.resolve(errorResult(call, "The run was stopped while this tool was working; its outcome is unknown."));
+    }, TOOL_GRACE_MS);
+  };
+  signal.addEventListener("abort", onAbort);
+  // The tool may have stopped the run before its first wait.
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([running, stopped.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    clearTimeout(timer);
+  }
+}
+
 function outputMessage(call: ToolCallBlock, output: unknown): ToolResultMessage {
   if (output === undefined || output === null) return toolResultMessage(call, []);
   if (typeof output === "string") return toolResultMessage(call, output);
   // The copy refuses what is not JSON here, where the model can be told, rather than when the message is written.
   const copy = copyJson(output, "result");
-  if (isJsonObject(copy) && (typeof copy["content"] === "string" || Array.isArray(copy["content"]))) {
-    const { content, details = null, is_error = false } = copy as JsonObject & { content: string | UserBlock[] };
+  if (isMessageForm(copy)) {
+    const { content, details = null, is_error = false } = copy;
     return toolResultMessage(call, content, { details, is_error: is_error === true });
   }
   return toolResultMessage(call, JSON.stringify(copy), { details: copy });
+}
+
+function isMessageForm(value: JsonValue): value is JsonObject & { content: string | UserBlock[] } {
+  if (!isJsonObject(value)) return false;
+  const { content, details: _details, is_error: _isError, ...others } = value;
+  return Object.keys(others).length === 0 && (typeof content === "string" || Array.isArray(content));
 }
 
 /** An error result, in words for the model. */
