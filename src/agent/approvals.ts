@@ -7,6 +7,7 @@ import { messageOf } from "../errors.ts";
 import { now } from "../messages/construct.ts";
 import { copyJsonObject, isJsonObject, type JsonObject, type JsonValue, sameJson } from "../messages/json.ts";
 import type { Message, ToolCallBlock, ToolResultMessage } from "../messages/schema.ts";
+import { MAX_ID_LENGTH } from "../util/ids.ts";
 import { answeredResult, askPayload, askUserTool, checkAskAnswer } from "./ask-user.ts";
 import { HitlInvalidAnswerError, HitlMismatchError } from "./errors.ts";
 import type { HookContext, Hooks } from "./middleware.ts";
@@ -101,7 +102,7 @@ export class Approvals {
   /**
    * Finds the open call that a pending request is about, and checks that it still is what the person was shown.
    *
-   * @throws HitlMismatchError when the thread holds no such call, or with other arguments
+   * @throws HitlMismatchError when the thread holds no such call, or with other arguments, or in another run
    * @throws HitlInvalidAnswerError when the answer is not of the form that the question takes
    */
   async match(batch: Batch, request: PendingRequest, answer: JsonValue): Promise<string> {
@@ -130,8 +131,11 @@ export class Approvals {
       const same = stored?.kind === "ask" && sameQuestions(stored.questions, payload.questions);
       if (!same) throw new HitlMismatchError("The questions are not those that the person was shown.");
       checkAskAnswer(payload.questions, answer);
-    } else if (typeof answer !== "boolean") {
-      throw new HitlInvalidAnswerError("This question takes true or false.");
+    } else {
+      if (payload.args !== undefined && !isShown(payload.args, prepared)) {
+        throw new HitlMismatchError(`The arguments of ${JSON.stringify(call.name)} are not those that were confirmed.`);
+      }
+      if (typeof answer !== "boolean") throw new HitlInvalidAnswerError("This question takes true or false.");
     }
     return idOf(call);
   }
@@ -162,7 +166,7 @@ export class Approvals {
       return {
         ...base,
         kind: "ask",
-        payload: { kind: "confirm", prompt: decision.confirm, details: decision.details ?? null },
+        payload: { kind: "confirm", prompt: decision.confirm, details: decision.details ?? null, args: shown },
       };
     }
     return {
@@ -222,14 +226,20 @@ export class Approvals {
         extra,
         messages,
       });
-      const decision = typeof said === "string" ? { decision: said } : said;
-      if (decision?.decision === "allow" || decision?.decision === "deny" || decision?.decision === "ask")
-        return decision;
-      return { decision: "deny", reason: "the approval policy gave no decision" };
+      return checkDecision(typeof said === "string" ? { decision: said } : said);
     } catch (error) {
       return { decision: "deny", reason: `the approval policy failed: ${messageOf(error)}` };
     }
   }
+}
+
+/** A policy's decision, when it is one: what can't be stored and shown to a person must not be asked. */
+function checkDecision(said: Exclude<Decision, string> | undefined): Exclude<Decision, string> {
+  const none = { decision: "deny", reason: "the approval policy gave no decision" } as const;
+  if (said?.decision === "allow") return said;
+  if (said?.decision === "deny") return said.reason === undefined ? said : { ...said, reason: String(said.reason) };
+  if (said?.decision !== "ask" || !["string", "undefined"].includes(typeof said.confirm)) return none;
+  return said.details ? { ...said, details: copyJsonObject(said.details, "details") } : said;
 }
 
 /** The pending request of a plan that asks. */
@@ -243,19 +253,28 @@ export function pendingRequest(plan: Extract<Plan, { kind: "ask" }>, threadId: s
   };
 }
 
-/** A question's id is its call's, as in CubeLoop, with a number where two calls of a batch share an id. */
+/**
+ * A question's id is its call's, as in CubeLoop, with a number where two calls of a batch share an id. A call's id that
+ * can't name a question, since it is empty or too long for the stores, gives way to "call".
+ */
 function questionIds(calls: readonly ToolCallBlock[]): Map<ToolCallBlock, string> {
   const asks = calls.filter((call) => call.name === askUserTool.name);
   const askIds = askQuestionIds(asks);
   const ids = new Map<ToolCallBlock, string>();
   const taken = new Set<string>();
   for (const call of calls) {
-    let id = (call.name === askUserTool.name ? askIds[asks.indexOf(call)] : undefined) ?? call.id;
-    for (let n = 2; taken.has(id); n++) id = `${call.id}#${n}`;
+    const base = isUsable(call.id) ? call.id : "call";
+    let id = (call.name === askUserTool.name ? askIds[asks.indexOf(call)] : undefined) ?? base;
+    for (let n = 2; taken.has(id); n++) id = `${base}#${n}`;
     taken.add(id);
     ids.set(call, id);
   }
   return ids;
+}
+
+/** Leaves room for the number. */
+function isUsable(id: string): boolean {
+  return id !== "" && id.length < MAX_ID_LENGTH - 10 && !id.includes("\0") && id.isWellFormed();
 }
 
 interface Answered {
@@ -276,12 +295,12 @@ async function applyAnswer(call: ToolCallBlock, prepared: Prepared, answer: Json
   const { tool, shown, value } = prepared;
   const given = typeof answer === "boolean" ? { decision: answer ? "approve" : "deny" } : answer;
   if (!isJsonObject(given)) return denied(call, "human_deny", "The answer to this call could not be read", null);
-  const reason = typeof given["reason"] === "string" ? given["reason"] : null;
-  if (given["decision"] === "approve") {
+  const reason = typeof given.reason === "string" ? given.reason : null;
+  if (given.decision === "approve") {
     return { kind: "run" as const, tool, args: value, shown, decision: { decision: "human_approve" } };
   }
-  const edited = given["edited_args"];
-  if (given["decision"] === "edit" && isJsonObject(edited)) {
+  const edited = given.edited_args;
+  if (given.decision === "edit" && isJsonObject(edited)) {
     const checked = await checkArguments(tool, edited);
     if (checked.problem !== undefined) {
       return answered(
@@ -295,11 +314,11 @@ async function applyAnswer(call: ToolCallBlock, prepared: Prepared, answer: Json
 }
 
 async function checkApprovalAnswer(tool: Tool, answer: JsonValue): Promise<void> {
-  if (!isJsonObject(answer) || !["approve", "deny", "edit"].includes(String(answer["decision"]))) {
+  if (!isJsonObject(answer) || !["approve", "deny", "edit"].includes(String(answer.decision))) {
     throw new HitlInvalidAnswerError('The answer to an approval is { decision: "approve" | "deny" | "edit", … }.');
   }
-  if (answer["decision"] !== "edit") return;
-  const edited = answer["edited_args"];
+  if (answer.decision !== "edit") return;
+  const edited = answer.edited_args;
   if (!isJsonObject(edited)) throw new HitlInvalidAnswerError("An edit needs edited_args, the arguments to run with.");
   const checked = await checkArguments(tool, edited);
   if (checked.problem !== undefined) {

@@ -81,7 +81,10 @@ export function checkAskAnswer(questions: readonly Question[], answer: JsonValue
       throw new HitlInvalidAnswerError(`No question is called ${JSON.stringify(key)}.`);
     }
   }
-  for (const question of questions) checkOneAnswer(question, answer[question.key]);
+  for (const question of questions) {
+    // A key may be called like something that every object inherits.
+    checkOneAnswer(question, Object.hasOwn(answer, question.key) ? answer[question.key] : undefined);
+  }
 }
 
 function checkOneAnswer(question: Question, answer: JsonValue | undefined): void {

@@ -28,7 +28,13 @@ export interface Question {
 export type PendingPayload =
   | { kind: "approve"; tool_name: string; tool_call_id: string; args: JsonObject; details?: JsonObject | null }
   | { kind: "ask"; questions: Question[] }
-  | { kind: "confirm"; prompt: string; details?: JsonObject | null };
+  | {
+      kind: "confirm";
+      prompt: string;
+      details?: JsonObject | null;
+      /** The arguments that the confirmation is good for. CubeLoop neither writes nor reads them. */
+      args?: JsonObject;
+    };
 
 export interface PendingRequest {
   question_id: string;
@@ -75,7 +81,7 @@ const pendingSchema = v.looseObject({
       details,
     }),
     v.looseObject({ kind: v.literal("ask"), questions: v.array(question) }),
-    v.looseObject({ kind: v.literal("confirm"), prompt: v.string(), details }),
+    v.looseObject({ kind: v.literal("confirm"), prompt: v.string(), details, args: v.optional(object) }),
   ]),
   created_at: v.number(),
   timeout_seconds: v.nullish(v.number()),
