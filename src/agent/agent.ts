@@ -7,7 +7,7 @@ import type { PendingRequest } from "../checkpoint/pending.ts";
 import { admitMessage } from "../messages/admit.ts";
 import { assistantMessage, text, toolCallsOf, toolResultMessage, userMessage } from "../messages/construct.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../messages/json.ts";
-import { danglingCalls, type PairedCall } from "../messages/pairing.ts";
+import { danglingCalls } from "../messages/pairing.ts";
 import type { AssistantMessage, Message, UserBlock, UserMessage } from "../messages/schema.ts";
 import { type ThreadState, threadState } from "../messages/state.ts";
 import { UNKNOWN_OUTCOME } from "../messages/view.ts";
@@ -19,6 +19,7 @@ import { type ApprovalPolicy, type Batch, pendingRequest } from "./approvals.ts"
 import {
   AgentBusyError,
   AgentIdleError,
+  HitlMismatchError,
   HitlNoPendingRequestError,
   HitlPendingError,
   HitlStaleAnswerError,
@@ -75,6 +76,7 @@ export class Agent {
   readonly #log: ThreadLog;
   #steering: UserMessage[] = [];
   #busy = false;
+  #takesSteering = false;
 
   /** @throws TypeError for a checkpointer without a threadId or the reverse, for an unknown option, for tools of one name */
   constructor(options: AgentOptions) {
@@ -176,7 +178,7 @@ export class Agent {
    * @throws AgentIdleError when no run is under way, InvalidMessageError
    */
   steer(input: Prompt): void {
-    if (!this.#busy) throw new AgentIdleError();
+    if (!this.#takesSteering) throw new AgentIdleError();
     this.#steering.push(...toUserMessages(input));
   }
 
@@ -207,7 +209,9 @@ export class Agent {
     const extra = (await checkpointer.load(threadId))?.extra ?? {};
     const config = this.#runConfig(newId(), promptOptions);
     const log = new ThreadLog(undefined, messages, extra);
-    return await new Run({ ...config, log, takeSteering: () => [] }).start(toUserMessages(input));
+    const result = await new Run({ ...config, log, takeSteering: () => [] }).start(toUserMessages(input));
+    config.emit({ type: "run_end", runId: config.runId, result });
+    return result;
   }
 
   async #prompt(input: Prompt, options: PromptOptions): Promise<AgentResult> {
@@ -225,11 +229,14 @@ export class Agent {
     if (store) {
       const pending = await this.pending();
       if (pending?.runId === runId) return this.#replay(runId, { status: "suspended", pending: pending.request });
-      if (pending) throw new HitlPendingError(store.threadId, pending.request.question_id);
+      // A run that the thread knows was begun before: then claiming it changes nothing, and says what became of it.
+      const begun = this.#log.messages.some((message) => message.run_id === runId);
+      if (pending && !begun) throw new HitlPendingError(store.threadId, pending.request.question_id);
       const earlier = await this.#claim(store.checkpointer, store.threadId, runId);
       if (earlier) return earlier;
-      await this.#answerInterrupted();
+      if (pending) throw new HitlPendingError(store.threadId, pending.request.question_id);
     }
+    await this.#answerInterrupted();
     return await this.#work(this.#runConfig(runId, options), (run) => run.start(messages));
   }
 
@@ -261,29 +268,41 @@ export class Agent {
       }));
       try {
         await this.#log.appendAll(results);
+        await this.#log.store?.checkpointer.clearHitlAnswers(this.#log.store.threadId, { runId });
       } catch (error) {
-        // A completed run takes no more messages; the model view answers its calls in the same words.
-        if (codeOf(error) !== "run_already_completed") throw error;
+        // A completed run takes no more messages, and another program's run may have an id that is none here; the model
+        // view answers their calls in the same words.
+        if (codeOf(error) !== "run_already_completed" && codeOf(error) !== "invalid_id") throw error;
       }
-      await this.#log.store?.checkpointer.clearHitlAnswers(this.#log.store.threadId, { runId });
     }
   }
 
   async #respond(questionId: string, answer: JsonValue, options: PromptOptions): Promise<AgentResult> {
     const { checkpointer, threadId } = this.#needStore("respond");
-    await this.#log.refresh();
     const pending = await checkpointer.loadPending(threadId);
     if (!pending) throw new HitlNoPendingRequestError(threadId);
     const { request, runId: askedBy } = pending;
     if (request.question_id !== questionId) throw new HitlStaleAnswerError(questionId, request.question_id);
+    // Read after the question, so that the messages are not older than it.
+    await this.#log.refresh();
     const { message, batch } = this.#openBatch();
+    const madeBy = message.run_id ?? null;
+    if (askedBy !== null && madeBy !== null && askedBy !== madeBy) {
+      throw new HitlMismatchError(
+        `The question belongs to run ${JSON.stringify(askedBy)}, and the open tool calls to run ${JSON.stringify(madeBy)}.`,
+      );
+    }
     // A request from before runs existed belongs to none: what follows is a run of its own.
     const runId = askedBy ?? newId();
     const config = this.#runConfig(runId, options);
     const { approvals } = new Run(config);
     const answeredId = await approvals.match(batch, request, answer);
-    const answers = async (id: string) =>
-      id === answeredId ? answer : await checkpointer.loadHitlAnswer(threadId, id, { runId: askedBy });
+    // Read once: the ledger of a request without a run is emptied below, before the batch is decided again.
+    const ledger = new Map<string, JsonValue | undefined>([[answeredId, answer]]);
+    const answers = async (id: string) => {
+      if (!ledger.has(id)) ledger.set(id, await checkpointer.loadHitlAnswer(threadId, id, { runId: askedBy }));
+      return ledger.get(id);
+    };
     const plans = await approvals.decide(batch, answers);
     const asking = plans.find((plan) => plan.kind === "ask");
     const next = asking?.kind === "ask" ? pendingRequest(asking, threadId) : null;
@@ -293,23 +312,27 @@ export class Agent {
       await checkpointer.claimRun(threadId, runId);
       await checkpointer.clearHitlAnswers(threadId, { runId: null });
     }
-    return await this.#work(config, async (run) => {
-      config.emit({ type: "answer", runId, questionId, answer });
-      return next && !options.onPending ? await run.suspended(next) : await run.resume(message, batch, answers);
-    });
+    const given = { questionId, answer };
+    // Without a run there is nothing yet to ask on for: the next question waits for a respond() of its own.
+    const suspend = next && (askedBy === null || !options.onPending);
+    return await this.#work(config, async (run) =>
+      suspend ? await run.suspended(given, next) : await run.resume(given, message, batch, answers),
+    );
   }
 
   async #abortPending(reason: string): Promise<AgentResult> {
     const { checkpointer, threadId } = this.#needStore("abortPending");
-    await this.#log.refresh();
     const pending = await checkpointer.loadPending(threadId);
     if (!pending) throw new HitlNoPendingRequestError(threadId);
+    await this.#log.refresh();
     const match = { questionId: pending.request.question_id, runId: pending.runId };
     if (!(await checkpointer.clearPendingRequestIfMatches(threadId, match))) {
       throw new HitlStaleAnswerError(match.questionId, undefined);
     }
     const run_id = pending.runId;
-    const denials = danglingCalls(this.#log.messages).map(({ call, message }: PairedCall) => ({
+    // Only of the turn that asks: what an older turn left open may have run.
+    const { message, batch } = this.#openBatch();
+    const denials = batch.open.map((call) => ({
       ...errorResult(call, `Not run: ${reason}`, { hitl: { decision: "aborted", reason } }),
       run_id: message.run_id ?? run_id,
     }));
@@ -337,7 +360,7 @@ export class Agent {
   /** Works on a run, and reports what it came to. */
   async #work(config: RunConfig, work: (run: Run) => Promise<AgentResult>): Promise<AgentResult> {
     const result = await work(new Run(config));
-    result.unused = this.#steering.splice(0);
+    result.unused = this.#endSteering();
     config.emit({ type: "run_end", runId: config.runId, result });
     return result;
   }
@@ -361,19 +384,29 @@ export class Agent {
   }
 
   /** One prompt or answer at a time: a second one fails at once, before anything is read or written. */
-  async #exclusively<T>(work: () => Promise<T>): Promise<T> {
+  async #exclusively(work: () => Promise<AgentResult>): Promise<AgentResult> {
     if (this.#busy) throw new AgentBusyError();
     this.#busy = true;
+    this.#takesSteering = true;
     try {
-      return await work();
+      const result = await work();
+      // Where no run was worked on, such as for a replay.
+      result.unused.push(...this.#endSteering());
+      return result;
     } catch (error) {
       // What is in memory may no longer be what the store holds.
       this.#log.forget();
       throw error;
     } finally {
       this.#busy = false;
-      this.#steering = [];
+      this.#endSteering();
     }
+  }
+
+  /** Takes what was not taken up; from then on nothing is accepted that would be lost. */
+  #endSteering(): UserMessage[] {
+    this.#takesSteering = false;
+    return this.#steering.splice(0);
   }
 
   #streamed(options: PromptOptions, start: (options: PromptOptions) => Promise<AgentResult>): AgentStream {

@@ -6,7 +6,7 @@ import type { PendingRequest } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
 import { assistantMessage, text, textOf, toolCallsOf } from "../messages/construct.ts";
-import type { JsonValue } from "../messages/json.ts";
+import { copyJson, type JsonValue } from "../messages/json.ts";
 import type {
   AssistantBlock,
   AssistantMessage,
@@ -25,7 +25,7 @@ import { HitlStaleAnswerError, HitlUnavailableError } from "./errors.ts";
 import type { AgentEvent, AgentResult } from "./events.ts";
 import type { ThreadLog } from "./log.ts";
 import type { HookContext, Hooks } from "./middleware.ts";
-import { errorResult, executeTool, type Tool, toolSpec, withDecision } from "./tools.ts";
+import { errorResult, executeTool, type Tool, toolSpec, untilStopped, withDecision } from "./tools.ts";
 
 /** Answers a question within the process; undefined leaves it pending, and the run suspended. */
 export type OnPending = (
@@ -49,11 +49,13 @@ export interface RunConfig {
   takeSteering(): UserMessage[];
 }
 
+interface GivenAnswer {
+  questionId: string;
+  answer: JsonValue;
+}
+
 type Ending = Pick<AgentResult, "status" | "pending" | "error">;
 type Outgoing = AgentEvent extends infer Event ? (Event extends unknown ? Omit<Event, "runId"> : never) : never;
-
-/** How long a tool may take to end by itself once its signal has fired, in ms. */
-const TOOL_GRACE_MS = 250;
 
 export class Run {
   readonly #config: RunConfig;
@@ -73,18 +75,21 @@ export class Run {
 
   /** A suspended run that has an answer now: decides about its open calls again, then goes on. */
   async resume(
+    given: GivenAnswer,
     message: AssistantMessage,
     batch: Batch,
     answers: (questionId: string) => Promise<JsonValue | undefined>,
   ): Promise<AgentResult> {
     this.#emit({ type: "run_start", threadId: this.#config.log.store?.threadId });
+    this.#emit({ type: "answer", ...given });
     const ending = (await this.#settleCalls(message, batch, answers)) ?? (await this.#work());
     return await this.#finish(ending);
   }
 
   /** What a suspension comes to when nothing was run: its end, for a caller that replaced one question by the next. */
-  async suspended(request: PendingRequest): Promise<AgentResult> {
+  async suspended(given: GivenAnswer, request: PendingRequest): Promise<AgentResult> {
     this.#emit({ type: "run_start", threadId: this.#config.log.store?.threadId });
+    this.#emit({ type: "answer", ...given });
     this.#emit({ type: "pending", request });
     return await this.#finish({ status: "suspended", pending: request });
   }
@@ -147,6 +152,7 @@ export class Run {
       return await this.#storeFailure(said, origin, error);
     }
     const changed = await hooks.afterModelResponse(said.message, this.#hookContext);
+    if (changed.role !== "assistant") throw new TypeError("afterModelResponse must give an assistant message.");
     const message = await this.#append(changed);
     for (const key of Object.keys(this.#usage) as (keyof Usage)[]) this.#usage[key] += message.usage?.[key] ?? 0;
     return { message };
@@ -199,7 +205,7 @@ export class Run {
     const runId = this.#runId;
     if (!log.store && !onPending) {
       throw new HitlUnavailableError(
-        `Tool call ${JSON.stringify(request.question_id)} needs a person's answer, and nobody can be asked: give the agent a checkpointer and a threadId, or onPending.`,
+        `Tool call ${JSON.stringify(request.question_id)} needs a person's answer, and this run stores nothing, so it can't wait for one. Give the agent a checkpointer and a threadId, or onPending; forkOnce() has neither.`,
       );
     }
     if (log.store) {
@@ -224,12 +230,20 @@ export class Run {
 
   async #askHere(request: PendingRequest): Promise<JsonValue | undefined> {
     const { onPending, signal } = this.#config;
+    if (!onPending || signal.aborted) return undefined;
+    const stopped = Promise.withResolvers<undefined>();
+    const onAbort = () => stopped.resolve(undefined);
+    signal.addEventListener("abort", onAbort);
     try {
-      return await onPending?.(request, { signal });
+      const asking = Promise.resolve(onPending(request, { signal }));
+      const answer = await Promise.race([asking, stopped.promise]);
+      return answer === undefined ? undefined : copyJson(answer, "answer");
     } catch (error) {
       // Stopping while a person is being asked leaves the question for later.
       if (signal.aborted) return undefined;
       throw error;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
@@ -237,15 +251,25 @@ export class Run {
   async #answerCalls(plans: readonly Plan[]): Promise<ToolResultMessage[]> {
     const failed = new AbortController();
     const signal = AbortSignal.any([this.#config.signal, failed.signal]);
+    const lastOf = new Map<string, Promise<unknown>>();
     const settled = await Promise.allSettled(
-      plans.map(async (plan) => {
-        try {
-          return await this.#append(await this.#answerCall(plan, signal));
-        } catch (error) {
-          // Nothing can be stored any more, so the others had better stop.
-          failed.abort(error);
-          throw error;
-        }
+      plans.map((plan) => {
+        const before = lastOf.get(plan.call.id);
+        const answer = async () => {
+          try {
+            const result = await this.#answerCall(plan, signal);
+            // Results to calls of one id are told apart by their order only.
+            await before;
+            return await this.#append(result);
+          } catch (error) {
+            // Nothing can be stored any more, so the others had better stop.
+            failed.abort(error);
+            throw error;
+          }
+        };
+        const answering = answer();
+        lastOf.set(plan.call.id, answering);
+        return answering;
       }),
     );
     const lost = settled.find((item) => item.status === "rejected");
@@ -262,13 +286,16 @@ export class Run {
       result = errorResult(call, "This call was not run: the run was stopped first.");
     } else {
       this.#emit({ type: "tool_start", ...about, arguments: plan.shown });
+      let running = true;
       const context = {
         ...this.#hookContext,
         toolCallId: call.id,
         signal,
-        update: (progress: unknown) => this.#emit({ type: "tool_update", ...about, progress }),
+        // A tool that went on after the run had stopped has nobody to report to.
+        update: (progress: unknown) => running && this.#emit({ type: "tool_update", ...about, progress }),
       };
       const output = await untilStopped(executeTool(plan.tool, call, plan.args, context), call, signal);
+      running = false;
       result = await this.#afterToolCall(withDecision(output, plan.decision), call);
     }
     const stamped = { ...result, run_id: this.#runId };
@@ -278,7 +305,9 @@ export class Run {
 
   async #afterToolCall(result: ToolResultMessage, call: ToolCallBlock): Promise<ToolResultMessage> {
     try {
-      return admitMessage(await this.#config.hooks.afterToolCall(result, call, this.#hookContext)) as ToolResultMessage;
+      const changed = admitMessage(await this.#config.hooks.afterToolCall(result, call, this.#hookContext));
+      if (changed.role !== "tool_result") throw new TypeError("afterToolCall must give a tool result.");
+      return { ...changed, tool_call_id: call.id, tool_name: call.name };
     } catch (error) {
       return errorResult(call, messageOf(error));
     }
@@ -350,26 +379,4 @@ function firstAsk(plans: readonly Plan[]): Extract<Plan, { kind: "ask" }> | unde
 function codeOf(error: unknown): string | null {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === "string" ? code : null;
-}
-
-/** Waits for a tool; once its signal has fired, only a moment longer: a tool that doesn't listen must not hold the run. */
-async function untilStopped(
-  running: Promise<ToolResultMessage>,
-  call: ToolCallBlock,
-  signal: AbortSignal,
-): Promise<ToolResultMessage> {
-  const stopped = Promise.withResolvers<ToolResultMessage>();
-  let timer: NodeJS.Timeout | undefined;
-  const onAbort = () => {
-    timer = setTimeout(() => {
-      stopped.resolve(errorResult(call, "The run was stopped while this tool was working; its outcome is unknown."));
-    }, TOOL_GRACE_MS);
-  };
-  signal.addEventListener("abort", onAbort);
-  try {
-    return await Promise.race([running, stopped.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    clearTimeout(timer);
-  }
 }
