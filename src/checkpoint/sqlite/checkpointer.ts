@@ -164,7 +164,7 @@ export class SqliteCheckpointer implements Checkpointer {
     await this.#store.write("markRunComplete", () => {
       const run = this.#get(Q.RUN, threadId, runId);
       if (!run) throw new RunNotClaimedError(threadId, runId);
-      if (run.completed_at === null) this.#store.prepare(Q.COMPLETE_RUN).run(threadId, runId);
+      if (run.completed_at === null) this.#store.prepare(Q.COMPLETE_RUN).run({ thread: threadId, run: runId });
     });
   }
 
@@ -174,7 +174,7 @@ export class SqliteCheckpointer implements Checkpointer {
     checkRunId(options.afterRunId);
     return await this.#store.read("snapshot", () => {
       const cut = this.#cut(threadId, options.afterRunId);
-      const rows = this.#store.prepare(Q.SNAPSHOT).all(threadId, cut);
+      const rows = this.#store.prepare(Q.SNAPSHOT).all({ source: threadId, cut });
       return rows.map((row) => readMessage(threadId, row.id, row.message_json));
     });
   }
@@ -192,8 +192,8 @@ export class SqliteCheckpointer implements Checkpointer {
     await this.#store.write("fork", () => {
       const cut = this.#cut(sourceThreadId, options.afterRunId);
       if (this.#exists(newThreadId)) throw new ThreadAlreadyExistsError(newThreadId);
-      this.#store.prepare(Q.FORK_MESSAGES).run(sourceThreadId, cut, newThreadId);
-      this.#store.prepare(Q.FORK_RUNS).run(sourceThreadId, cut, newThreadId);
+      this.#store.prepare(Q.FORK_MESSAGES).run({ source: sourceThreadId, cut, target: newThreadId });
+      this.#store.prepare(Q.FORK_RUNS).run({ source: sourceThreadId, cut, target: newThreadId });
       const row = this.#get(Q.EXTRA, sourceThreadId);
       const extra = row ? this.#readExtra(sourceThreadId, row.extra_json) : {};
       if (metadata) extra.fork = metadata;
@@ -373,7 +373,7 @@ export class SqliteCheckpointer implements Checkpointer {
   }
 
   #exists(threadId: string): boolean {
-    return this.#get(Q.THREAD_EXISTS, threadId)?.found === 1;
+    return this.#store.prepare(Q.THREAD_EXISTS).get({ thread: threadId })?.found === 1;
   }
 
   /** The completion number up to which a fork or snapshot takes runs. */

@@ -58,16 +58,16 @@ export function listRuns(store: SqliteStore, threadId: string, page: CheckedPage
 function firstThread(store: SqliteStore, after: string | undefined, prefix: string): string | undefined {
   if (after !== undefined && compareCodePoints(after, prefix) >= 0) return threadAfter(store, after);
   // The prefix itself may be a thread's id, and "after" finds only what follows.
-  const isThread = prefix !== "" && store.prepare(Q.THREAD_EXISTS).get(prefix)?.found === 1;
+  const isThread = prefix !== "" && store.prepare(Q.THREAD_EXISTS).get({ thread: prefix })?.found === 1;
   return isThread ? prefix : threadAfter(store, prefix);
 }
 
 function threadAfter(store: SqliteStore, threadId: string): string | undefined {
-  return (store.prepare(Q.NEXT_THREAD).get(threadId)?.thread_id as string | null | undefined) ?? undefined;
+  return (store.prepare(Q.NEXT_THREAD).get({ after: threadId })?.thread_id as string | null | undefined) ?? undefined;
 }
 
 function threadInfo(store: SqliteStore, threadId: string): ThreadInfo {
-  const row = store.prepare(Q.THREAD_INFO).get(threadId) ?? {};
+  const row = store.prepare(Q.THREAD_INFO).get({ thread: threadId }) ?? {};
   const at = (column: string) => (row[column] === null ? null : toDate(row[column]));
   return {
     threadId,

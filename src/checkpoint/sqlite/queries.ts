@@ -1,4 +1,7 @@
-/** The hot queries, named. Parameters are numbered in the order the engine binds them. */
+/**
+ * The hot queries, named. A parameter is `?`, bound in order, or where it is used more than once `:name`: the oldest
+ * supported Node can't bind `?1` in order.
+ */
 
 export const REVISION = "SELECT max(id) AS revision FROM messages WHERE thread_id = ?";
 export const HAS_POSITION = "SELECT 1 FROM messages WHERE id = ? AND thread_id = ?";
@@ -15,25 +18,25 @@ export const INSERT_FORK_EXTRA = "INSERT INTO thread_extra (thread_id, extra_jso
 export const RUN = "SELECT completed_at, completion_seq FROM runs WHERE thread_id = ? AND run_id = ?";
 export const INSERT_RUN = "INSERT INTO runs (thread_id, run_id) VALUES (?, ?)";
 export const COMPLETE_RUN = `UPDATE runs SET completed_at = julianday('now'), completion_seq =
-    (SELECT coalesce(max(completion_seq), 0) + 1 FROM runs WHERE thread_id = ?1)
-  WHERE thread_id = ?1 AND run_id = ?2`;
+    (SELECT coalesce(max(completion_seq), 0) + 1 FROM runs WHERE thread_id = :thread)
+  WHERE thread_id = :thread AND run_id = :run`;
 export const RUNS_AFTER = `SELECT run_id, claimed_at, completed_at, completion_seq FROM runs
   WHERE thread_id = ? AND run_id > ? ORDER BY run_id LIMIT ?`;
 
 // What a fork takes: rows of completed runs up to the cut, and rows written before runs existed.
-const TAKEN = `thread_id = ?1 AND (run_id IS NULL OR run_id IN (
-    SELECT run_id FROM runs WHERE thread_id = ?1 AND completion_seq <= ?2))`;
+const TAKEN = `thread_id = :source AND (run_id IS NULL OR run_id IN (
+    SELECT run_id FROM runs WHERE thread_id = :source AND completion_seq <= :cut))`;
 export const SNAPSHOT = `SELECT id, message_json FROM messages WHERE ${TAKEN} ORDER BY id`;
 export const FORK_MESSAGES = `INSERT INTO messages (thread_id, message_json, created_at, run_id)
-  SELECT ?3, message_json, created_at, run_id FROM messages WHERE ${TAKEN} ORDER BY id`;
+  SELECT :target, message_json, created_at, run_id FROM messages WHERE ${TAKEN} ORDER BY id`;
 export const FORK_RUNS = `INSERT INTO runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
-  SELECT ?3, run_id, claimed_at, completed_at, completion_seq FROM runs WHERE thread_id = ?1 AND completion_seq <= ?2`;
+  SELECT :target, run_id, claimed_at, completed_at, completion_seq FROM runs WHERE thread_id = :source AND completion_seq <= :cut`;
 
-export const THREAD_EXISTS = `SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ?1)
-  OR EXISTS (SELECT 1 FROM thread_extra WHERE thread_id = ?1)
-  OR EXISTS (SELECT 1 FROM runs WHERE thread_id = ?1)
-  OR EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = ?1)
-  OR EXISTS (SELECT 1 FROM thread_hitl_answers WHERE thread_id = ?1) AS found`;
+export const THREAD_EXISTS = `SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = :thread)
+  OR EXISTS (SELECT 1 FROM thread_extra WHERE thread_id = :thread)
+  OR EXISTS (SELECT 1 FROM runs WHERE thread_id = :thread)
+  OR EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = :thread)
+  OR EXISTS (SELECT 1 FROM thread_hitl_answers WHERE thread_id = :thread) AS found`;
 
 export const PENDING = "SELECT request_json, run_id FROM thread_pending_request WHERE thread_id = ?";
 export const SAVE_PENDING = `INSERT OR REPLACE INTO thread_pending_request (thread_id, request_json, run_id)
@@ -51,17 +54,17 @@ export const DELETE_ANSWER = `${DELETE_ANSWERS} AND question_id = ?`;
 
 // The next thread id of the file: one look into each index, however many messages a thread has.
 export const NEXT_THREAD = `SELECT min(thread_id) AS thread_id FROM (
-  SELECT min(thread_id) AS thread_id FROM messages WHERE thread_id > ?1
-  UNION ALL SELECT min(thread_id) FROM thread_extra WHERE thread_id > ?1
-  UNION ALL SELECT min(thread_id) FROM thread_pending_request WHERE thread_id > ?1
-  UNION ALL SELECT min(thread_id) FROM thread_hitl_answers WHERE thread_id > ?1
-  UNION ALL SELECT min(thread_id) FROM runs WHERE thread_id > ?1)`;
+  SELECT min(thread_id) AS thread_id FROM messages WHERE thread_id > :after
+  UNION ALL SELECT min(thread_id) FROM thread_extra WHERE thread_id > :after
+  UNION ALL SELECT min(thread_id) FROM thread_pending_request WHERE thread_id > :after
+  UNION ALL SELECT min(thread_id) FROM thread_hitl_answers WHERE thread_id > :after
+  UNION ALL SELECT min(thread_id) FROM runs WHERE thread_id > :after)`;
 export const THREAD_INFO = `SELECT count(*) AS count, coalesce(max(id), 0) AS revision,
-    (SELECT created_at FROM messages WHERE thread_id = ?1 ORDER BY id LIMIT 1) AS created_at,
-    (SELECT created_at FROM messages WHERE thread_id = ?1 ORDER BY id DESC LIMIT 1) AS updated_at,
-    (SELECT parent_thread_id FROM thread_extra WHERE thread_id = ?1) AS parent_thread_id,
-    EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = ?1) AS pending
-  FROM messages WHERE thread_id = ?1`;
+    (SELECT created_at FROM messages WHERE thread_id = :thread ORDER BY id LIMIT 1) AS created_at,
+    (SELECT created_at FROM messages WHERE thread_id = :thread ORDER BY id DESC LIMIT 1) AS updated_at,
+    (SELECT parent_thread_id FROM thread_extra WHERE thread_id = :thread) AS parent_thread_id,
+    EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = :thread) AS pending
+  FROM messages WHERE thread_id = :thread`;
 
 /** Everything a thread has, for its erasure. */
 export const DELETE_THREAD = ["messages", "thread_extra", "thread_pending_request", "thread_hitl_answers", "runs"].map(
