@@ -8,7 +8,7 @@
 import { rmSync } from "node:fs";
 import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { LockTimeoutError, StoreClosedError, StoreError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import { LockTimeoutError, StoreClosedError, StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
 import { createPrivateFile, type OpenedFile } from "./sqlite-file.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
@@ -70,6 +70,13 @@ export class SqliteStore {
     try {
       db = new sqlite.DatabaseSync(file.location, { readOnly });
     } catch (error) {
+      // Node takes a URL since 22.15.
+      if (error instanceof TypeError && file.location instanceof URL) {
+        throw new StoreOpenError(
+          `${file.path} is in WAL mode and its directory may not be written: reading it there needs Node 22.15 or later. Copy it to a writable directory.`,
+          { cause: error },
+        );
+      }
       throw wrapDriverError(error);
     }
     const store = new SqliteStore(db, readOnly, busyTimeoutMs);

@@ -14,8 +14,9 @@ await testConformance("sqlite", async () => {
     reopen: () => SqliteCheckpointer.open(path),
     openCopy: (copy) => SqliteCheckpointer.open(copy),
     async plantRow(threadId, messageJson) {
-      using db = new DatabaseSync(path);
+      const db = new DatabaseSync(path);
       db.prepare("INSERT INTO messages (thread_id, message_json) VALUES (?, ?)").run(threadId, messageJson);
+      db.close();
     },
     dispose: () => rm(directory, { recursive: true }),
   };

@@ -213,9 +213,14 @@ for (const journalMode of ["delete", "wal"] as const) {
       skip("needs root and mount");
     }
     try {
-      await using reader = await SqliteCheckpointer.open(join(dir, "a.db"), { readOnly: true });
-      expect((await reader.load("t"))?.messages).toHaveLength(1);
       await expect(SqliteCheckpointer.open(join(dir, "a.db"))).rejects.toThrow(/may not be written/);
+      const opening = SqliteCheckpointer.open(join(dir, "a.db"), { readOnly: true });
+      if (journalMode === "wal" && /^v22\.1[34]\./.test(process.version)) {
+        await expect(opening).rejects.toThrow(/needs Node 22\.15 or later/);
+      } else {
+        await using reader = await opening;
+        expect((await reader.load("t"))?.messages).toHaveLength(1);
+      }
     } finally {
       execFileSync("umount", [dir]);
     }
@@ -274,7 +279,7 @@ test("backup copies one moment of a store that is being written, and overwrites 
 });
 
 test("D11 the bundled SQLite is past the WAL-reset bug (3.51.3, 3.50.7, 3.44.6), or WAL is not the default", async () => {
-  const [major, minor, patch] = process.versions.sqlite.split(".").map(Number) as [number, number, number];
+  const [major, minor, patch] = String(process.versions.sqlite).split(".").map(Number) as [number, number, number];
   const fixed = major > 3 || minor > 51 || (minor === 51 && patch >= 3) || (minor === 50 && patch >= 7);
   await using store = await SqliteCheckpointer.open(join(tempDir(), "a.db"));
   await store.append("t", [userMessage("hi")]);
