@@ -8,7 +8,14 @@
 import { rmSync } from "node:fs";
 import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { LockTimeoutError, StoreClosedError, StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import {
+  LockTimeoutError,
+  StoreClosedError,
+  StoreError,
+  StoreOpenError,
+  StoreReadOnlyError,
+  wrapDriverError,
+} from "./errors.ts";
 import { createPrivateFile, type OpenedFile } from "./sqlite-file.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
