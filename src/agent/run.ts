@@ -140,6 +140,8 @@ export class Run {
         if (event.type !== "finish") {
           said.add(event);
           this.#emit(event);
+          // For a model that doesn't listen.
+          signal.throwIfAborted();
           continue;
         }
         const { content, stop_reason, usage, response_id } = event;
