@@ -4,10 +4,9 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
-test("the suite runs under node:test as well", async () => {
-  // Node 22 needs the first flag to read TypeScript; later it is the default.
-  const flags = ["--experimental-strip-types", "--test", "--test-reporter=tap", "--test-name-pattern=fork"];
-  const args = [...flags, "examples/backend/conformance.test.ts"];
+test("the suite runs under node:test as well", async ({ skip }) => {
+  if (process.version.startsWith("v22.")) skip("Node 22 can't run `await using` as it is written");
+  const args = ["--test", "--test-reporter=tap", "--test-name-pattern=fork", "examples/backend/conformance.test.ts"];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(stdout).toMatch(/^# pass [1-9]/m);
   expect(stdout).toMatch(/^# fail 0$/m);
