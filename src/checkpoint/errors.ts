@@ -2,8 +2,11 @@
 import { EverthreadError, messageOf } from "../errors.ts";
 
 export {
+  ConnectionLostError,
   LockTimeoutError,
+  PoolExhaustedError,
   SchemaMismatchError,
+  SchemaUninitializedError,
   StoreClosedError,
   StoreError,
   StoreOpenError,

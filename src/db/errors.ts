@@ -31,6 +31,16 @@ export class SchemaMismatchError extends StoreError {
   }
 }
 
+/** The server has no tables of ours, or not all of them. Nothing was created: migrations belong to the host. */
+export class SchemaUninitializedError extends StoreError {
+  readonly hint: string;
+
+  constructor(problem: string, hint: string) {
+    super(`${problem} ${hint}`, { code: "schema_uninitialized" });
+    this.hint = hint;
+  }
+}
+
 /** A method was called after `close()`. */
 export class StoreClosedError extends StoreError {
   constructor(operation: string) {
@@ -49,11 +59,40 @@ export class StoreReadOnlyError extends StoreError {
 
 /** Another program held the lock for longer than the wait allows. Nothing was written; try again. */
 export class LockTimeoutError extends StoreError {
-  constructor(waitedMs: number, options?: { cause?: unknown }) {
+  /** @param options.option the option that sets the wait (Default: "busyTimeoutMs") */
+  constructor(waitedMs: number, options: { cause?: unknown; option?: string } = {}) {
+    const { option = "busyTimeoutMs", cause } = options;
     super(
-      `Another program holds the store's lock; gave up after ${waitedMs} ms. Nothing was written. Try again, or allow a longer busyTimeoutMs.`,
-      { ...options, code: "lock_timeout" },
+      `Another program holds the store's lock; gave up after ${waitedMs} ms. Nothing was written. Try again, or allow a longer ${option}.`,
+      { cause, code: "lock_timeout" },
     );
+  }
+}
+
+/** Every connection of the pool was in use for longer than the wait allows. Nothing was written; try again. */
+export class PoolExhaustedError extends StoreError {
+  constructor(waitedMs: number, size: number) {
+    super(
+      `All ${size} connections of the pool were in use for ${waitedMs} ms. Nothing was written. Try again, or allow a larger maxPoolSize.`,
+      { code: "pool_exhausted" },
+    );
+  }
+}
+
+/**
+ * The server can't be reached, or the connection to it broke. `outcome` says what became of the operation: "not_written",
+ * so it may be tried again; or "unknown", when the server may have done it before its answer was lost: load, then decide.
+ */
+export class ConnectionLostError extends StoreError {
+  readonly outcome: "not_written" | "unknown";
+
+  constructor(problem: string, outcome: "not_written" | "unknown", options?: { cause?: unknown }) {
+    const advice =
+      outcome === "unknown"
+        ? "Whether the operation was done is unknown: load the thread again and decide."
+        : "Nothing of this operation was written. Try again.";
+    super(`${problem} ${advice}`, { ...options, code: "connection_lost" });
+    this.outcome = outcome;
   }
 }
 
