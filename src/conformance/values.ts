@@ -207,7 +207,8 @@ export const valueCases = [
   }),
 
   conformanceCase("__proto__ is a key like any other", async (bench) => {
-    const value = JSON.parse('{"__proto__":{"polluted":true},"a":{"__proto__":1}}') as JsonObject;
+    // In the order in which a database that sorts keys gives them back: shorter ones first.
+    const value = JSON.parse('{"a":{"__proto__":1},"__proto__":{"polluted":true}}') as JsonObject;
     for (const stored of await everywhere(bench, value)) {
       assert.equal(JSON.stringify(stored), JSON.stringify(value));
     }
