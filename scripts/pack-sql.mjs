@@ -1,8 +1,12 @@
 // Packs the numbered .sql files of each engine into one module beside them, so that nothing reads files at run time.
 // `--check` fails when the committed module is behind its sources.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
-const engines = ["src/checkpoint/sqlite"];
+const root = fileURLToPath(new URL("..", import.meta.url));
+const engines = globSync("src/*/*/sql", { cwd: root }).map((folder) =>
+  folder.replaceAll("\\", "/").replace(/\/sql$/, ""),
+);
 const check = process.argv.includes("--check");
 let behind = false;
 
