@@ -11,6 +11,7 @@ export {
   StoreError,
   StoreOpenError,
   StoreReadOnlyError,
+  ValueTooLargeError,
 } from "../db/errors.ts";
 
 /** The base of what a checkpointer refuses. A store that fails as a whole throws a StoreError (`db/errors.ts`). */

@@ -96,6 +96,23 @@ export class ConnectionLostError extends StoreError {
   }
 }
 
+/** A value takes more bytes than the server accepts at once. Nothing of the operation was written. */
+export class ValueTooLargeError extends StoreError {
+  /** The size in bytes, where it is known. */
+  readonly bytes: number | undefined;
+  /** The most that the server takes, in bytes. */
+  readonly limit: number;
+
+  constructor(what: string, bytes: number | undefined, limit: number, options?: { cause?: unknown }) {
+    super(
+      `${what} ${bytes === undefined ? "is too large:" : `takes ${bytes} bytes:`} the server takes at most ${limit} at once. Nothing was written. Store less, or raise the server's limit.`,
+      { ...options, code: "value_too_large" },
+    );
+    this.bytes = bytes;
+    this.limit = limit;
+  }
+}
+
 /** Wraps what a driver threw; an error of ours passes through. */
 export function wrapDriverError(error: unknown): unknown {
   if (error instanceof EverthreadError) return error;
