@@ -24,6 +24,7 @@ const NAMES_IN_SQL: Record<string, readonly string[]> = {
   "db/sqlite.ts": ["SYNCHRONOUS[durability]", "mode"],
   "checkpoint/sqlite/schema.ts": ["table", "column", "list"],
   "checkpoint/sqlite/queries.ts": ["table"],
+  "checkpoint/postgres/schema.ts": ["name", "table", "i", "version"],
 };
 
 describe("src", () => {

@@ -1,0 +1,91 @@
+/** Appending a batch, and finding out what became of one whose answer was lost. */
+import type { Row, Value } from "../../db/postgres.ts";
+import type { Message } from "../../messages/schema.ts";
+import { checkNewRunId, MAX_RUN_ID_LENGTH } from "../../util/ids.ts";
+import { ConnectionLostError, RunAlreadyCompletedError, ThreadConflictError } from "../errors.ts";
+import { columnsOf } from "../server-rows.ts";
+import { toJsonb } from "./jsonb.ts";
+import * as Q from "./queries.ts";
+
+/** A batch as the query takes it: the payloads in one piece of bytes, and where each is. */
+export interface Batch {
+  payloads: Buffer;
+  lengths: number[];
+  rows: string;
+  runIds: string[];
+}
+
+/** Runs one of the queries while it holds the thread's lock, and gives its first row. */
+type Write = (sql: string, values: Value[]) => Promise<Row | undefined>;
+
+export function batchOf(messages: readonly Message[]): Batch {
+  const columns = messages.map(columnsOf);
+  let start = 1;
+  const rows = columns.map(({ role, metadata, payload, runId }, i) => {
+    const place = `"n":${i + 1},"start":${start},"length":${payload.length}`;
+    start += payload.length;
+    return `{${place},"role":"${role}","metadata":${toJsonb(metadata)},"run_id":${JSON.stringify(runId)}}`;
+  });
+  return {
+    payloads: Buffer.concat(columns.map(({ payload }) => payload)),
+    lengths: columns.map(({ payload }) => payload.length),
+    rows: `[${rows.join(",")}]`,
+    runIds: [...new Set(columns.flatMap(({ runId }) => runId ?? []))],
+  };
+}
+
+/**
+ * Appends a batch and gives the new revision.
+ *
+ * When the connection breaks before the answer, the batch may be stored or not. With an expected revision that is found
+ * out: tried again, it can't be stored twice, and if the thread has moved by exactly these messages, they were ours.
+ *
+ * @throws ThreadConflictError, RunAlreadyCompletedError, InvalidIdError, ConnectionLostError
+ */
+export async function appendBatch(
+  write: Write,
+  threadId: string,
+  expected: number | undefined,
+  batch: Batch,
+): Promise<number> {
+  try {
+    return await appendOnce(write, threadId, expected, batch);
+  } catch (lost) {
+    if (!(lost instanceof ConnectionLostError) || lost.outcome !== "unknown" || expected === undefined) throw lost;
+    try {
+      return await appendOnce(write, threadId, expected, batch);
+    } catch (error) {
+      if (error instanceof ConnectionLostError) throw lost;
+      if (!(error instanceof ThreadConflictError)) throw error;
+      return await revisionOfOurs(write, error, batch);
+    }
+  }
+}
+
+async function appendOnce(
+  write: Write,
+  threadId: string,
+  expected: number | undefined,
+  { payloads, rows, runIds }: Batch,
+): Promise<number> {
+  const long = runIds.filter((id) => [...id].length > MAX_RUN_ID_LENGTH);
+  const values = [threadId, expected ?? null, JSON.stringify(runIds), JSON.stringify(long), payloads, rows];
+  const row = await write(Q.APPEND, values);
+  if (typeof row?.revision === "string") return Number(row.revision);
+  const actual = Number(row?.actual);
+  if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
+  const completed: string[] = JSON.parse(row?.completed ?? "[]");
+  for (const runId of runIds) {
+    if (completed.includes(runId)) throw new RunAlreadyCompletedError(threadId, runId);
+    // A longer id is taken only where another program began that run in these tables.
+    if (long.includes(runId)) checkNewRunId(runId);
+  }
+  throw new Error("Nothing was appended, and nothing was in the way.");
+}
+
+/** The revision up to which the thread holds the batch, if that is what moved it. @throws ThreadConflictError if not */
+async function revisionOfOurs(write: Write, conflict: ThreadConflictError, batch: Batch): Promise<number> {
+  const row = await write(Q.STORED_AFTER, [conflict.threadId, conflict.expected, batch.lengths.length]);
+  if (row?.payloads !== batch.payloads.toString("hex")) throw conflict;
+  return Number(row.revision);
+}

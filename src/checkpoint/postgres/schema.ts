@@ -1,0 +1,162 @@
+/**
+ * The tables belong to the host's migrations: this gives the SQL for them, and checks that they are there. The functions
+ * give text for any migration tool; all of it can run inside a transaction.
+ */
+import { SchemaMismatchError, SchemaUninitializedError } from "../../db/errors.ts";
+import type { PostgresStore } from "../../db/postgres.ts";
+import { InvalidArgumentError } from "../../errors.ts";
+import { checkTableNames } from "./options.ts";
+import { SQL } from "./sql.ts";
+import { DEFAULT_PREFIX, identifier, onTables, TABLES, type TableNames } from "./tables.ts";
+
+export type { TableNames };
+
+/** The version of the tables, in `cubepi_schema_version`: CubeLoop's, which writes the same tables. */
+export const SCHEMA_VERSION = 5;
+/** How many partitions `cubepi_messages` and `cubepi_runs` have. */
+export const PARTITION_COUNT = 64;
+
+/** Each step from a version to the next. */
+const STEPS: Record<number, () => string> = {
+  1: () => SQL["0002-from-1-to-2"],
+  2: () => SQL["0003-from-2-to-3"],
+  3: () => SQL["0004-from-3-to-4"] + partitions("runs"),
+  4: () => SQL["0005-from-4-to-5"],
+};
+
+/** Everything an empty database needs: tables, indexes, partitions and the version. */
+export function schemaSql(names: TableNames = {}): string {
+  return named(SQL["0001-tables"] + partitions("messages") + partitions("runs") + versionSql(SCHEMA_VERSION), names);
+}
+
+/** The 64 partitions of `cubepi_messages`, for a tool that made the table itself. */
+export function createMessagePartitionsSql(names: TableNames = {}): string {
+  return named(partitions("messages"), names);
+}
+
+/** The 64 partitions of `cubepi_runs`, for a tool that made the table itself. */
+export function createRunsPartitionsSql(names: TableNames = {}): string {
+  return named(partitions("runs"), names);
+}
+
+/** Writes the version and leaves no other. Again is harmless. @param version (Default: the present one) */
+export function writeSchemaVersionSql(names: TableNames = {}, version: number = SCHEMA_VERSION): string {
+  return named(versionSql(checkVersion(version)), names);
+}
+
+/**
+ * The steps from one version to a later one, and the write of that version. Harmless where a part of it was done before.
+ *
+ * @param from the version that the tables have, from 1
+ * @param to (Default: the present one)
+ */
+export function upgradeSql(from: number, to: number = SCHEMA_VERSION, names: TableNames = {}): string {
+  if (checkVersion(from) > checkVersion(to)) {
+    throw new InvalidArgumentError(`There is no step back from version ${from} to ${to}.`);
+  }
+  const steps = Array.from({ length: to - from }, (_, i) => STEPS[from + i]?.() ?? "");
+  return named(steps.join("") + versionSql(to), names);
+}
+
+function checkVersion(version: number): number {
+  if (Number.isInteger(version) && version >= 1 && version <= SCHEMA_VERSION) return version;
+  throw new InvalidArgumentError(`A schema version is a whole number from 1 to ${SCHEMA_VERSION}, not ${version}.`);
+}
+
+function named(sql: string, names: TableNames): string {
+  checkTableNames(names);
+  return onTables(sql, names);
+}
+
+function partitions(table: "messages" | "runs"): string {
+  const lines = Array.from({ length: PARTITION_COUNT }, (_, i) => {
+    const name = `cubepi_${table}_p${String(i).padStart(2, "0")}`;
+    return `CREATE TABLE IF NOT EXISTS ${name} PARTITION OF cubepi_${table} FOR VALUES WITH (MODULUS ${PARTITION_COUNT}, REMAINDER ${i});\n`;
+  });
+  return lines.join("");
+}
+
+function versionSql(version: number): string {
+  return `DELETE FROM cubepi_schema_version WHERE version <> ${version};
+INSERT INTO cubepi_schema_version (version) VALUES (${version}) ON CONFLICT DO NOTHING;
+`;
+}
+
+/** What is there: the schema that holds the tables, which of them, and the version that is written there. */
+export interface FoundSchema {
+  schema: string | undefined;
+  missing: string[];
+  /** Undefined when the table of the version is empty or missing. */
+  version: number | undefined;
+}
+
+const FIND_TABLES = `SELECT n.nspname AS schema, c.relname AS name
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND c.relname IN (SELECT json_array_elements_text($1::json))
+    AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2 END`;
+const VERSION = "SELECT max(version) AS version FROM cubepi_schema_version";
+
+/** Looks for the tables; writes nothing. */
+export async function findSchema(store: PostgresStore, names: TableNames): Promise<FoundSchema> {
+  const { schema, tablePrefix = DEFAULT_PREFIX } = names;
+  const wanted = TABLES.map((table) => `${tablePrefix}${table}`);
+  const find = { text: FIND_TABLES, values: [JSON.stringify(wanted), schema ?? null] };
+  const [found = []] = await store.read("open", [find]);
+  const place = found.find(({ name }) => name === `${tablePrefix}threads`)?.schema ?? found[0]?.schema ?? undefined;
+  const here = found.filter((table) => table.schema === place).map(({ name }) => name);
+  let version: number | undefined;
+  if (here.includes(`${tablePrefix}schema_version`)) {
+    const sql = onTables(VERSION, { schema: place, tablePrefix });
+    const [rows = []] = await store.read("open", [{ text: sql }]);
+    const written = rows[0]?.version;
+    if (typeof written === "string") version = Number(written);
+  }
+  return { schema: place, missing: wanted.filter((name) => !here.includes(name)), version };
+}
+
+/**
+ * Checks that the tables are there in the version that this program writes, and gives their schema.
+ *
+ * @throws SchemaUninitializedError, SchemaMismatchError
+ */
+export async function verifySchema(store: PostgresStore, names: TableNames): Promise<string> {
+  const { schema, missing, version } = await findSchema(store, names);
+  const { tablePrefix = DEFAULT_PREFIX } = names;
+  const where = names.schema === undefined ? "on the search_path" : `in the schema ${identifier(names.schema)}`;
+  if (schema === undefined || missing.length === TABLES.length) {
+    throw new SchemaUninitializedError(
+      `There are no tables ${tablePrefix}threads and so on ${where}.`,
+      "Run the SQL of schemaSql() in a migration of your own; nothing is created here.",
+    );
+  }
+  if (missing.includes(`${tablePrefix}schema_version`)) {
+    throw new SchemaMismatchError(
+      SCHEMA_VERSION,
+      0,
+      `There are tables, but no ${tablePrefix}schema_version to say of which version. Restore it from your migrations; don't run schemaSql() on existing data.`,
+    );
+  }
+  if (version === undefined) {
+    throw new SchemaUninitializedError(
+      `The table ${tablePrefix}schema_version is empty.`,
+      "The migration that makes the tables must also run the SQL of writeSchemaVersionSql().",
+    );
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new SchemaMismatchError(SCHEMA_VERSION, version, "Use an Everthread that knows it. Nothing was changed.");
+  }
+  if (version < SCHEMA_VERSION) {
+    throw new SchemaMismatchError(
+      SCHEMA_VERSION,
+      version,
+      `Run the SQL of upgradeSql(${version}, ${SCHEMA_VERSION}) in a migration of your own. Nothing was changed.`,
+    );
+  }
+  if (missing.length > 0) {
+    throw new SchemaUninitializedError(
+      `Of the tables of version ${version} there are no ${missing.join(", ")}.`,
+      "Make them as schemaSql() does, or restore them from a backup.",
+    );
+  }
+  return schema;
+}
