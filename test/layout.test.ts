@@ -24,6 +24,8 @@ const NAMES_IN_SQL: Record<string, readonly string[]> = {
   "db/sqlite.ts": ["SYNCHRONOUS[durability]", "mode"],
   "checkpoint/sqlite/schema.ts": ["table", "column", "list"],
   "checkpoint/sqlite/queries.ts": ["table"],
+  "db/mysql.ts": ["seconds"],
+  "checkpoint/mysql/schema.ts": ["name", "table", "column", "type", "index", "columns", "version"],
   "checkpoint/postgres/schema.ts": ["name", "table", "i", "version"],
 };
 

@@ -1,0 +1,392 @@
+/** The MySQL engine, for MySQL 8 and MariaDB: CubeLoop's tables, shared by many machines. */
+import { MySqlStore, type MySqlTarget } from "../../db/mysql.ts";
+import { admitMessages } from "../../messages/admit.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import type { Message } from "../../messages/schema.ts";
+import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
+import type {
+  Capabilities,
+  Checkpoint,
+  Checkpointer,
+  LogEntry,
+  Page,
+  PageOptions,
+  RunInfo,
+  ThreadInfo,
+} from "../checkpointer.ts";
+import {
+  RunAlreadyClaimedError,
+  RunAlreadyCompletedError,
+  RunNotClaimedError,
+  ThreadNotFoundError,
+  UnsupportedError,
+} from "../errors.ts";
+import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPending, type PendingRequest } from "../pending.ts";
+import { checkSize, insertRows, rowsOf } from "./batch.ts";
+import { toColumn } from "./columns.ts";
+import { forkThread } from "./fork.ts";
+import { readAnswerOf, readPendingOf, saveAnswer, takePending } from "./hitl.ts";
+import { listMessages, listRuns, listThreads } from "./listings.ts";
+import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
+import { type Queries, queriesFor } from "./queries.ts";
+import { BACKEND, readExtra, readMessage } from "./rows.ts";
+import { verifySchema } from "./schema.ts";
+import {
+  checkExpected,
+  checkOpenRun,
+  cutOf,
+  ensureThread,
+  eraseThread,
+  findRun,
+  isUsed,
+  lockThread,
+  readLog,
+  revisionOf,
+} from "./threads.ts";
+
+export type { MySqlConfig, MySqlPool, MySqlTarget } from "../../db/mysql.ts";
+export { type Migration, migrate, planMigration } from "./migrate.ts";
+export type { MySqlOptions } from "./options.ts";
+export {
+  createMessagePartitionsSql,
+  createRunsPartitionsSql,
+  exactIdsSql,
+  PARTITION_COUNT,
+  SCHEMA_VERSION,
+  type SchemaOptions,
+  schemaSql,
+  upgradeSql,
+  writeSchemaVersionSql,
+} from "./schema.ts";
+
+const SERVERS_BACKUP = "A server is copied with its own tools: mariadb-dump --single-transaction, or mysqldump.";
+const SERVERS_CHECK = "A server checks itself: CHECK TABLE, or mariadb-check.";
+
+export class MySQLCheckpointer implements Checkpointer {
+  readonly capabilities: Capabilities = {
+    backend: BACKEND,
+    durable: true,
+    multiProcess: true,
+    archives: { reason: "This version keeps no archives." },
+    backup: { reason: SERVERS_BACKUP },
+    integrityCheck: { reason: SERVERS_CHECK },
+  };
+  readonly #store: MySqlStore;
+  readonly #tables: { prefix: string; queries: Queries; exact: boolean };
+
+  private constructor(store: MySqlStore, prefix: string, exact: boolean) {
+    this.#store = store;
+    this.#tables = { prefix, queries: queriesFor(prefix), exact };
+  }
+
+  /**
+   * Opens a store whose tables are there: {@link schemaSql} gives the SQL for them. Creates and changes nothing.
+   *
+   * @param target a mysql:// URL, a configuration, or `{ pool }` of mysql2, which stays the caller's to end
+   * @throws StoreOpenError, SchemaUninitializedError, SchemaMismatchError, InvalidArgumentError
+   */
+  static async open(target: MySqlTarget, options: MySqlOptions = {}): Promise<MySQLCheckpointer> {
+    checkOptions(options);
+    const prefix = checkPrefix(options.tablePrefix);
+    const store = await MySqlStore.open(target, options);
+    try {
+      const { exact } = await verifySchema(store, prefix);
+      return new MySQLCheckpointer(store, prefix, exact);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  async load(threadId: string, options: { after?: number | undefined } = {}): Promise<Checkpoint | undefined> {
+    this.#store.assertOpen("load");
+    checkThreadId(threadId);
+    const after = checkRevision(options.after, "after");
+    const { prefix, queries } = this.#tables;
+    return await this.#store.read("load", async (session) => {
+      // One statement is one snapshot. With `after` it gives that row too, which says whether the position is of this log.
+      let log = await readLog(session, queries, threadId, after ?? 0);
+      const tail = after !== undefined && (after === 0 || log?.firstPosition === after);
+      if (after !== undefined && !tail) log = await readLog(session, queries, threadId, 0);
+      if (!log) return undefined;
+      const rows = tail && after > 0 ? log.rows.slice(1) : log.rows;
+      const extra = readExtra(prefix, threadId, log.thread.json);
+      const parentThreadId = log.thread.parent_thread_id as string | null;
+      const empty = log.lastPosition === 0 && parentThreadId === null && Object.keys(extra).length === 0;
+      if (empty) return undefined;
+      const messages = rows.map((row) => readMessage(prefix, threadId, row));
+      return { messages, extra, revision: log.lastPosition, parentThreadId, tail };
+    });
+  }
+
+  async append(
+    threadId: string,
+    messages: readonly Message[],
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#store.assertOpen("append");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const { maxPacket } = this.#store;
+    const rows = rowsOf(admitMessages(messages), maxPacket);
+    const runIds = new Set(rows.flatMap(({ runId }) => runId ?? []));
+    const { queries } = this.#tables;
+    if (rows.length === 0) {
+      const actual = await this.#store.read("append", (session) => revisionOf(session, queries, threadId));
+      checkExpected(threadId, expected, actual);
+      return actual;
+    }
+    return await this.#store.write("append", async (session) => {
+      const { revision, base, after } = await ensureThread(session, queries, threadId);
+      checkExpected(threadId, expected, revision);
+      for (const runId of runIds) await checkOpenRun(session, queries, threadId, runId);
+      return base + (await insertRows(session, queries, rows, { threadId, after, maxPacket }));
+    });
+  }
+
+  async saveExtra(
+    threadId: string,
+    extra: JsonObject,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("saveExtra");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const changes = copyJsonObject(extra, "extra");
+    const { prefix, queries } = this.#tables;
+    await this.#store.write("saveExtra", async (session) => {
+      const { revision } = await ensureThread(session, queries, threadId);
+      checkExpected(threadId, expected, revision);
+      const [row] = await session.rows(queries.EXTRA, [threadId]);
+      const merged = readExtra(prefix, threadId, row?.json);
+      for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
+      const json = checkSize("extra", toColumn(merged), this.#store.maxPacket);
+      await session.run(queries.SAVE_EXTRA, [json, threadId]);
+    });
+  }
+
+  async claimRun(threadId: string, runId: string): Promise<void> {
+    this.#store.assertOpen("claimRun");
+    checkThreadId(threadId);
+    checkNewRunId(runId);
+    const { queries } = this.#tables;
+    await this.#store.write("claimRun", async (session) => {
+      await ensureThread(session, queries, threadId);
+      const run = await findRun(session, queries, { threadId, runId, create: true });
+      if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
+      if (run) throw new RunAlreadyClaimedError(threadId, runId);
+      await session.run(queries.INSERT_RUN, [threadId, runId]);
+    });
+  }
+
+  async markRunComplete(threadId: string, runId: string): Promise<void> {
+    this.#store.assertOpen("markRunComplete");
+    checkThreadId(threadId);
+    checkRunId(runId);
+    const { queries } = this.#tables;
+    await this.#store.write("markRunComplete", async (session) => {
+      const run = (await lockThread(session, queries, threadId))
+        ? await findRun(session, queries, { threadId, runId })
+        : undefined;
+      if (!run) throw new RunNotClaimedError(threadId, runId);
+      if (run.done) return;
+      const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
+      await session.run(queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]);
+    });
+  }
+
+  async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
+    this.#store.assertOpen("snapshot");
+    checkThreadId(threadId);
+    const afterRunId = checkRunId(options.afterRunId);
+    const { prefix, queries } = this.#tables;
+    return await this.#store.snapshot("snapshot", async (session) => {
+      if (!(await isUsed(session, queries, threadId))) throw new ThreadNotFoundError(threadId);
+      const cut = await cutOf(session, queries, threadId, afterRunId);
+      const rows = await session.rows(queries.SNAPSHOT, [threadId, threadId, cut]);
+      return rows.map((row) => readMessage(prefix, threadId, row));
+    });
+  }
+
+  async fork(
+    sourceThreadId: string,
+    newThreadId: string,
+    options: { afterRunId: string; metadata?: JsonObject | undefined },
+  ): Promise<void> {
+    this.#store.assertOpen("fork");
+    const source = checkThreadId(sourceThreadId);
+    const target = checkThreadId(newThreadId);
+    const afterRunId = checkRunId(options.afterRunId);
+    const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
+    const { maxPacket } = this.#store;
+    await this.#store.write("fork", (session) =>
+      forkThread(session, this.#tables, { source, target, afterRunId, metadata, maxPacket }),
+    );
+  }
+
+  async savePendingRequest(
+    threadId: string,
+    request: PendingRequest | null,
+    options: { runId?: string | null | undefined; expectedRevision?: number | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("savePendingRequest");
+    checkThreadId(threadId);
+    // The column holds 64 characters: a longer id could not be found again.
+    const runId = options.runId == null ? null : checkNewRunId(options.runId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const json = request === null ? null : this.#pendingJson(request);
+    const { queries } = this.#tables;
+    await this.#store.write("savePendingRequest", async (session) => {
+      if (json === null && !(await lockThread(session, queries, threadId))) {
+        checkExpected(threadId, expected, 0);
+        return;
+      }
+      const { revision } = await ensureThread(session, queries, threadId);
+      checkExpected(threadId, expected, revision);
+      await session.run(queries.SAVE_PENDING, [json, json === null ? null : runId, threadId]);
+    });
+  }
+
+  async loadPending(threadId: string): Promise<{ request: PendingRequest; runId: string | null } | undefined> {
+    this.#store.assertOpen("loadPending");
+    checkThreadId(threadId);
+    return await this.#store.read("loadPending", (session) => readPendingOf(session, this.#tables, threadId));
+  }
+
+  async clearPendingRequestIfMatches(
+    threadId: string,
+    match: { questionId: string; runId: string | null },
+  ): Promise<boolean> {
+    this.#store.assertOpen("clearPendingRequestIfMatches");
+    checkThreadId(threadId);
+    const questionId = checkQuestionId(match.questionId);
+    const runId = checkOptionalRunId(match.runId);
+    return await this.#store.write("clearPendingRequestIfMatches", (session) =>
+      takePending(session, this.#tables, threadId, { questionId, runId, next: null }),
+    );
+  }
+
+  async answerPending(
+    threadId: string,
+    given: { questionId: string; runId: string | null; answer: JsonValue; next?: PendingRequest | null | undefined },
+  ): Promise<boolean> {
+    this.#store.assertOpen("answerPending");
+    checkThreadId(threadId);
+    const questionId = checkQuestionId(given.questionId);
+    const runId = checkOptionalRunId(given.runId);
+    const json = this.#answerJson(given.answer);
+    const next = given.next ? this.#pendingJson(given.next) : null;
+    return await this.#store.write("answerPending", async (session) => {
+      if (!(await takePending(session, this.#tables, threadId, { questionId, runId, next }))) return false;
+      const key = { threadId, runId: runId ?? "", questionId };
+      await saveAnswer(session, this.#tables, key, json);
+      return true;
+    });
+  }
+
+  async saveHitlAnswer(
+    threadId: string,
+    questionId: string,
+    answer: JsonValue,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("saveHitlAnswer");
+    checkThreadId(threadId);
+    checkQuestionId(questionId);
+    const runId = checkOptionalRunId(options.runId) ?? "";
+    const json = this.#answerJson(answer);
+    await this.#store.write("saveHitlAnswer", async (session) => {
+      await ensureThread(session, this.#tables.queries, threadId);
+      await saveAnswer(session, this.#tables, { threadId, runId, questionId }, json);
+    });
+  }
+
+  async loadHitlAnswer(
+    threadId: string,
+    questionId: string,
+    options: { runId?: string | null | undefined } = {},
+  ): Promise<JsonValue | undefined> {
+    this.#store.assertOpen("loadHitlAnswer");
+    checkThreadId(threadId);
+    checkQuestionId(questionId);
+    const key = { threadId, runId: checkOptionalRunId(options.runId) ?? "", questionId };
+    return await this.#store.read("loadHitlAnswer", (session) => readAnswerOf(session, this.#tables, key));
+  }
+
+  async clearHitlAnswers(
+    threadId: string,
+    options: { questionIds?: readonly string[] | undefined; runId?: string | null | undefined } = {},
+  ): Promise<void> {
+    this.#store.assertOpen("clearHitlAnswers");
+    checkThreadId(threadId);
+    const runId = checkOptionalRunId(options.runId) ?? "";
+    const questionIds = options.questionIds?.map(checkQuestionId);
+    const { queries } = this.#tables;
+    await this.#store.write("clearHitlAnswers", async (session) => {
+      if (!(await lockThread(session, queries, threadId))) return;
+      if (!questionIds) await session.run(queries.DELETE_ANSWERS, [threadId, runId]);
+      for (const id of questionIds ?? []) await session.run(queries.DELETE_ANSWER, [threadId, runId, id]);
+    });
+  }
+
+  async listMessages(threadId: string, page: PageOptions<number> = {}): Promise<Page<LogEntry, number>> {
+    this.#store.assertOpen("listMessages");
+    checkThreadId(threadId);
+    const checked = { after: checkRevision(page.after, "after") ?? 0, limit: checkLimit(page.limit) };
+    return await this.#store.read("listMessages", (session) => listMessages(session, this.#tables, threadId, checked));
+  }
+
+  async listThreads(
+    page: PageOptions<string> & { prefix?: string | undefined } = {},
+  ): Promise<Page<ThreadInfo, string>> {
+    this.#store.assertOpen("listThreads");
+    const prefix = checkText(page.prefix, "prefix") ?? "";
+    const checked = { after: checkText(page.after, "after") ?? "", limit: checkLimit(page.limit), prefix };
+    return await this.#store.read("listThreads", (session) => listThreads(session, this.#tables, checked));
+  }
+
+  async listRuns(threadId: string, page: PageOptions<string> = {}): Promise<Page<RunInfo, string>> {
+    this.#store.assertOpen("listRuns");
+    checkThreadId(threadId);
+    const checked = { after: checkText(page.after, "after") ?? "", limit: checkLimit(page.limit) };
+    const { queries } = this.#tables;
+    return await this.#store.read("listRuns", (session) => listRuns(session, queries, threadId, checked));
+  }
+
+  async deleteThread(threadId: string): Promise<boolean> {
+    this.#store.assertOpen("deleteThread");
+    checkThreadId(threadId);
+    const { queries } = this.#tables;
+    return await this.#store.write("deleteThread", async (session) => {
+      if (!(await lockThread(session, queries, threadId))) return false;
+      return await eraseThread(session, queries, threadId);
+    });
+  }
+
+  async backup(_path: string): Promise<void> {
+    this.#store.assertOpen("backup");
+    throw new UnsupportedError(BACKEND, "backup", SERVERS_BACKUP);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    this.#store.assertOpen("checkIntegrity");
+    throw new UnsupportedError(BACKEND, "checkIntegrity", SERVERS_CHECK);
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #pendingJson(request: PendingRequest): string {
+    return checkSize("request", toColumn(admitPending(request) as unknown as JsonObject), this.#store.maxPacket);
+  }
+
+  #answerJson(answer: JsonValue): string {
+    return checkSize("answer", toColumn(copyJson(answer, "answer")), this.#store.maxPacket);
+  }
+}

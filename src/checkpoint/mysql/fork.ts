@@ -1,0 +1,36 @@
+/** Forks: a new thread that begins with a copy of another's completed runs, made within the server. */
+import type { Session } from "../../db/mysql.ts";
+import type { JsonObject } from "../../messages/json.ts";
+import { ThreadAlreadyExistsError, ThreadNotFoundError } from "../errors.ts";
+import { checkSize } from "./batch.ts";
+import { toColumn } from "./columns.ts";
+import type { Queries } from "./queries.ts";
+import { readExtra } from "./rows.ts";
+import { cutOf, ensureThread, isUsed, lockThread } from "./threads.ts";
+
+export interface Fork {
+  source: string;
+  target: string;
+  afterRunId: string;
+  metadata: JsonObject | undefined;
+  maxPacket: number;
+}
+
+export async function forkThread(
+  session: Session,
+  { queries, prefix }: { queries: Queries; prefix: string },
+  { source, target, afterRunId, metadata, maxPacket }: Fork,
+): Promise<void> {
+  const found = (await lockThread(session, queries, source)) && (await isUsed(session, queries, source));
+  if (!found) throw new ThreadNotFoundError(source);
+  const cut = await cutOf(session, queries, source, afterRunId);
+  const { after } = await ensureThread(session, queries, target);
+  if (await isUsed(session, queries, target)) throw new ThreadAlreadyExistsError(target);
+  const [row] = await session.rows(queries.EXTRA, [source]);
+  const extra = readExtra(prefix, source, row?.json);
+  if (metadata) extra.fork = metadata;
+  const json = checkSize("extra", toColumn(extra), maxPacket);
+  await session.run(queries.FORK_THREAD, [source, cut, json, target]);
+  await session.run(queries.FORK_MESSAGES, [target, after, source, source, cut, source]);
+  await session.run(queries.FORK_RUNS, [target, source, cut]);
+}
