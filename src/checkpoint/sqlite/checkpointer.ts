@@ -4,7 +4,15 @@ import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { messageToJson } from "../../messages/codec.ts";
-import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import {
+  checkJsonObject,
+  copyJson,
+  copyJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseKeepingNumbers,
+  setOwn,
+} from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import {
   checkNewRunId,
@@ -76,6 +84,7 @@ export class SqliteCheckpointer implements Checkpointer {
     const store = await SqliteStore.open(file, options);
     try {
       await prepareSchema(store, file.path);
+      if (options.journalMode) await store.setJournalMode(options.journalMode);
     } catch (error) {
       await store.close();
       throw error;
@@ -137,7 +146,7 @@ export class SqliteCheckpointer implements Checkpointer {
     await this.#store.write("saveExtra", () => {
       if (expected !== undefined) this.#checkRevision(threadId, expected);
       const row = this.#get(Q.EXTRA, threadId);
-      const merged = row ? this.#readExtra(threadId, row.extra_json) : {};
+      const merged = row ? this.#readExtra(threadId, row.extra_json, parseKeepingNumbers) : {};
       for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
       this.#store.prepare(Q.SAVE_EXTRA).run(threadId, JSON.stringify(merged));
     });
@@ -195,7 +204,7 @@ export class SqliteCheckpointer implements Checkpointer {
       this.#store.prepare(Q.FORK_MESSAGES).run({ source: sourceThreadId, cut, target: newThreadId });
       this.#store.prepare(Q.FORK_RUNS).run({ source: sourceThreadId, cut, target: newThreadId });
       const row = this.#get(Q.EXTRA, sourceThreadId);
-      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json) : {};
+      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json, parseKeepingNumbers) : {};
       if (metadata) extra.fork = metadata;
       this.#store.prepare(Q.INSERT_FORK_EXTRA).run(newThreadId, JSON.stringify(extra), sourceThreadId);
     });
@@ -388,8 +397,9 @@ export class SqliteCheckpointer implements Checkpointer {
     return Number(this.#store.prepare(Q.DELETE_PENDING_IF_MATCHES).run(threadId, questionId, runId).changes) === 1;
   }
 
-  #readExtra(threadId: string, json: unknown): JsonObject {
+  /** @param parse how the text is read (Default: JSON.parse) */
+  #readExtra(threadId: string, json: unknown, parse?: (text: string) => unknown): JsonObject {
     const rowRef = `thread_extra.thread_id=${JSON.stringify(threadId)}`;
-    return readJson(threadId, rowRef, json, (value) => copyJsonObject(value, "extra"));
+    return readJson(threadId, rowRef, json, checkJsonObject, parse);
   }
 }

@@ -24,5 +24,10 @@ export function checkOptions(options: SqliteOptions): void {
   if (!JOURNAL_MODES.includes(journalMode)) {
     throw new InvalidArgumentError(`journalMode can't be ${String(journalMode)}.`);
   }
+  if (options.readOnly && (journalMode !== undefined || durability !== undefined)) {
+    throw new InvalidArgumentError(
+      "journalMode and durability are of writing, and the store is to be opened readOnly.",
+    );
+  }
   if (!DURABILITIES.includes(durability)) throw new InvalidArgumentError(`durability can't be ${String(durability)}.`);
 }

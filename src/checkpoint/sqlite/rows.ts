@@ -16,9 +16,15 @@ export function readMessage(threadId: string, id: unknown, json: unknown): Messa
 }
 
 /** A column of JSON. @throws CheckpointCorruptionError */
-export function readJson<T>(threadId: string, rowRef: string, json: unknown, check: (value: unknown) => T): T {
+export function readJson<T>(
+  threadId: string,
+  rowRef: string,
+  json: unknown,
+  check: (value: unknown) => T,
+  parse: (text: string) => unknown = JSON.parse,
+): T {
   try {
-    return check(JSON.parse(json as string));
+    return check(parse(json as string));
   } catch (cause) {
     throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
   }
