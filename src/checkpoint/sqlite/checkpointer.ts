@@ -2,6 +2,7 @@
 
 import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
+import { checkSqliteOptions } from "../../db/sqlite-options.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { messageToJson } from "../../messages/codec.ts";
 import {
@@ -44,7 +45,6 @@ import {
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
-import { checkOptions } from "./options.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readJson, readMessage } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
@@ -79,7 +79,7 @@ export class SqliteCheckpointer implements Checkpointer {
    * @throws StoreOpenError, SchemaMismatchError, LockTimeoutError, StoreError, InvalidArgumentError
    */
   static async open(path: string | URL, options: SqliteOptions = {}): Promise<SqliteCheckpointer> {
-    checkOptions(options);
+    checkSqliteOptions(options, "SqliteCheckpointer");
     const file = openSqliteFile(path, options.readOnly ?? false);
     const store = await SqliteStore.open(file, options);
     try {
