@@ -283,8 +283,11 @@ export class Agent {
     if (!pending) throw new HitlNoPendingRequestError(threadId);
     const { request, runId: askedBy } = pending;
     if (request.question_id !== questionId) throw new HitlStaleAnswerError(questionId, request.question_id);
-    // Read after the question, so that the messages are not older than it.
     await this.#log.refresh();
+    // Asked again, so that the messages are neither older than the question nor newer than an answer to it.
+    if (JSON.stringify(await checkpointer.loadPending(threadId)) !== JSON.stringify(pending)) {
+      throw new HitlStaleAnswerError(questionId, undefined);
+    }
     const { message, batch } = this.#openBatch();
     const madeBy = message.run_id ?? null;
     if (askedBy !== null && madeBy !== null && askedBy !== madeBy) {

@@ -8,7 +8,7 @@ import { textOf, toolCall } from "../../src/messages/construct.ts";
 import type { JsonValue } from "../../src/messages/json.ts";
 import { pairToolCalls } from "../../src/messages/pairing.ts";
 import { ScriptedModel } from "../../src/model/scripted.ts";
-import { failureOf, lines, notingTool, TestFile, THREAD, tool } from "./support.ts";
+import { failureOf, lines, notingTool, TestFile, THREAD, tool, watched } from "./support.ts";
 
 const CHANGE = [toolCall("c", "change", { to: 1 })];
 const BATCH = [toolCall("a", "change"), toolCall("b", "look"), toolCall("c", "change")];
@@ -314,6 +314,18 @@ describe("an answer", () => {
       expect(pairToolCalls(file.messages())).toMatchObject({ orphans: [], duplicates: [] });
       expect(file.messages()).toHaveLength(4);
     }
+  });
+
+  test.each(["load", "answerPending"])("that comes while another one is taken (before %s) is stale", async (point) => {
+    const { open, ran, file, change } = setup();
+    await (await open([CHANGE])).prompt("go");
+    const first = await open(["done"]);
+    const { checkpointer } = watched(await file.open(), async (method) => {
+      if (method === point) await first.respond("c", { decision: "approve" });
+    });
+    const late = await file.agent(["never"], { checkpointer, tools: [change], approve: gateChanges });
+    expect(await failureOf(late.respond("c", { decision: "approve" }))).toMatchObject({ code: "hitl_stale_answer" });
+    expect(ran()).toEqual(["c"]);
   });
 
   test("in an agent that lacks the tool is refused, and the request stays", async () => {
