@@ -194,6 +194,19 @@ describe("an answer", () => {
     expect(file.query("SELECT completion_seq FROM runs")).toEqual([{ completion_seq: 1 }]);
   });
 
+  test.each<[string, JsonValue, JsonValue]>([
+    ["none", null, { hitl: { decision: "human_approve" } }],
+    ["an object", { n: 1 }, { n: 1, hitl: { decision: "human_approve" } }],
+    ["anything else", [1], { _non_dict_details: [1], hitl: { decision: "human_approve" } }],
+  ])("is on record beside the tool's details: %s", async (_what, details, recorded) => {
+    const file = new TestFile();
+    const tools = [tool("change", () => ({ content: "ok", details }))];
+    const agent = await file.agent([CHANGE, "done"], { tools, approve: () => "ask" });
+    await agent.prompt("go");
+    await agent.respond("c", { decision: "approve" });
+    expect(file.messages()[2]).toMatchObject({ content: [{ text: "ok" }], details: recorded });
+  });
+
   test("deny is told to the model, with the reason", async () => {
     const { open, file, ran } = setup();
     const agent = await open([CHANGE, "a pity"]);
