@@ -172,10 +172,12 @@ describe("an agent made wrongly", () => {
 
 describe("a prompt", () => {
   test.each<[string, unknown, object]>([
-    ["an empty list", [], { name: "TypeError" }],
+    ["an empty list", [], { code: "invalid_argument" }],
+    ["blank text", " \n", { code: "invalid_argument" }],
+    ["a list of no messages", ["a", null], { code: "invalid_message" }],
     ["nothing", undefined, { code: "invalid_message" }],
     ["a number", 5, { code: "invalid_message" }],
-    ["an assistant's message", { role: "assistant", content: [] }, { name: "TypeError" }],
+    ["an assistant's message", { role: "assistant", content: [] }, { code: "invalid_argument" }],
     [
       "a message of an unknown role",
       { role: "developer", content: [] },

@@ -267,12 +267,12 @@ describe("steering", () => {
     const agent = new Agent({ model: new ScriptedModel([() => gate.promise]), checkpointer, threadId: THREAD });
     expect(() => agent.steer("hello?")).toThrow(expect.objectContaining({ code: "agent_idle" }));
     const prompted = agent.prompt("go");
-    expect(() => agent.steer([])).toThrow(TypeError);
+    expect(() => agent.steer([])).toThrow(expect.objectContaining({ code: "invalid_argument" }));
     expect(() => agent.steer({ role: "user", content: [{ type: "text" }] } as never)).toThrow(/content\[0\]\.text/);
     gate.resolve("done");
     expect((await prompted).unused).toEqual([]);
     expect(() => agent.steer("hello?")).toThrow(expect.objectContaining({ code: "agent_idle" }));
-    expect(await failureOf(agent.prompt([]))).toBeInstanceOf(TypeError);
+    expect(await failureOf(agent.prompt([]))).toMatchObject({ code: "invalid_argument" });
     expect(() => agent.steer("hello?")).toThrow(expect.objectContaining({ code: "agent_idle" }));
   });
 });
