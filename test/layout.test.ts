@@ -26,6 +26,8 @@ const NAMES_IN_SQL: Record<string, readonly string[]> = {
   "db/sqlite.ts": ["SYNCHRONOUS[durability]", "mode"],
   "checkpoint/sqlite/schema.ts": ["table", "column", "list"],
   "checkpoint/sqlite/queries.ts": ["table"],
+  "history/sqlite/schema.ts": ["columns", "rows"],
+  "history/sqlite/migrate.ts": ["source", "names", "oldValues", "old", "same", "value", "elsewhere"],
 };
 
 describe("src", () => {
