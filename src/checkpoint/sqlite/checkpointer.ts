@@ -30,6 +30,7 @@ import type {
   LogEntry,
   Page,
   PageOptions,
+  RecordedAnswer,
   RunInfo,
   ThreadInfo,
 } from "../checkpointer.ts";
@@ -44,9 +45,9 @@ import {
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
-import { listMessages, listRuns, listThreads } from "./listings.ts";
+import { listHitlAnswers, listMessages, listRuns, listThreads } from "./listings.ts";
 import * as Q from "./queries.ts";
-import { BACKEND, readJson, readMessage } from "./rows.ts";
+import { BACKEND, readAnswer, readJson, readMessage } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
 
 export type { SqliteOptions };
@@ -297,9 +298,14 @@ export class SqliteCheckpointer implements Checkpointer {
     const runId = checkOptionalRunId(options.runId) ?? "";
     return await this.#store.read("loadHitlAnswer", () => {
       const row = this.#get(Q.ANSWER, threadId, runId, questionId);
-      const rowRef = `thread_hitl_answers.question_id=${JSON.stringify(questionId)}`;
-      return row && readJson(threadId, rowRef, row.answer_json, (value) => value as JsonValue);
+      return row && readAnswer(threadId, questionId, row.answer_json);
     });
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#store.assertOpen("listHitlAnswers");
+    checkThreadId(threadId);
+    return await this.#store.read("listHitlAnswers", () => listHitlAnswers(this.#store, threadId));
   }
 
   async clearHitlAnswers(

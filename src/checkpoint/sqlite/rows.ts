@@ -1,5 +1,6 @@
 /** Rows as values: what a row holds, or the error that names the row. */
 import { messageFromJson } from "../../messages/codec.ts";
+import type { JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
 
@@ -28,6 +29,12 @@ export function readJson<T>(
   } catch (cause) {
     throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
   }
+}
+
+/** A recorded answer's row. @throws CheckpointCorruptionError */
+export function readAnswer(threadId: string, questionId: string, json: unknown): JsonValue {
+  const rowRef = `thread_hitl_answers.question_id=${JSON.stringify(questionId)}`;
+  return readJson(threadId, rowRef, json, (value) => value as JsonValue);
 }
 
 /** SQLite's julianday as a date. */
