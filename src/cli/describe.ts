@@ -18,7 +18,7 @@ export function describeEntry(entry: LogEntry, out: Terminal): string {
   if (typeof message.timestamp === "number") about.push(timeOf(message.timestamp));
   if (message.role === "assistant" && message.model_id) about.push(harmlessLine(message.model_id));
   if (message.role === "tool_result") about.push(harmlessLine(message.tool_call_id));
-  const heading = `${out.style(["bold", COLOURS[message.role]], titleOf(message))} ${out.style("dim", about.join(" · "))}`;
+  const heading = `${out.style("bold", out.style(COLOURS[message.role], titleOf(message)))} ${out.style("dim", about.join(" · "))}`;
   const parts = (message.content as Block[]).map((block) => describeBlock(block, out));
   return [heading, ...parts, ...endingOf(message, out)].filter((part) => part !== "").join("\n");
 }

@@ -3,7 +3,8 @@ import { styleText } from "node:util";
 import { EXIT } from "./errors.ts";
 import { jsonLine } from "./text.ts";
 
-type Format = Parameters<typeof styleText>[0];
+// One at a time: of a list the oldest supported Node colours also what it should not.
+type Format = Extract<Parameters<typeof styleText>[0], string>;
 
 const NARROWEST = 20;
 

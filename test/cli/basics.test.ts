@@ -68,8 +68,8 @@ describe("Node", () => {
     const dir = tempDir();
     // As Node 22 warns, wherever this runs.
     const preload =
-      "data:text/javascript,setTimeout(()=>{process.emitWarning('SQLite is an experimental feature and might change at any time','ExperimentalWarning');process.emitWarning('Something else')},1)";
-    const args = ["--import", preload, BIN, "chat", "--db", join(dir, "a.db"), "wait 50 ms"];
+      "data:text/javascript,setTimeout(()=>{process.emitWarning('SQLite is an experimental feature and might change at any time','ExperimentalWarning');process.emitWarning('Something else')},200)";
+    const args = ["--import", preload, BIN, "chat", "--db", join(dir, "a.db"), "wait 500 ms"];
     const run = spawnSync(process.execPath, args, { encoding: "utf8", env: plainEnv({}) });
     expect(run.status).toBe(0);
     expect(run.stderr).not.toContain("SQLite is");

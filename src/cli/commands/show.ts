@@ -87,7 +87,7 @@ function peopleView(out: Terminal): View {
       for (const damage of rest.damage) await out.line(`\n${out.style("red", "damaged")}\n${indent(oneLine(damage))}`);
       if (rest.pending) {
         const { question_id, payload } = rest.pending.request;
-        const heading = `${out.style(["bold", "magenta"], "waits")} ${out.style("dim", harmlessLine(question_id))}`;
+        const heading = `${out.style("bold", out.style("magenta", "waits"))} ${out.style("dim", harmlessLine(question_id))}`;
         await out.line(`\n${heading}\n${indent(describeQuestion(payload))}`);
       }
       await out.line(`\n${STATES[state]}`);
