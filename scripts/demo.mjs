@@ -156,7 +156,11 @@ async function tour(directory) {
   const file = join(directory, "agent.db");
   console.log(`One SQLite file, ${file}; every step is a process of its own.`);
   const reader = await openReader(file);
-  if (existsSync(file)) check("the file there holds no conversation yet", reader.query("SELECT * FROM messages"), []);
+  if (existsSync(file)) {
+    check("the file there holds no conversation yet", reader.query("SELECT count(*) AS messages FROM messages"), [
+      { messages: 0 },
+    ]);
+  }
   await remember(file);
   await recall(file);
   await carryOn(file);

@@ -1,12 +1,11 @@
 // Packs the numbered .sql files of each engine into one module beside them, so that nothing reads files at run time.
 // `--check` fails when the committed module is behind its sources.
-import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const engines = globSync("src/*/*/sql", { cwd: root }).map((folder) =>
-  folder.replaceAll("\\", "/").replace(/\/sql$/, ""),
-);
+const engines = globSync("src/*/*/sql", { cwd: fileURLToPath(new URL("..", import.meta.url)) })
+  .map((folder) => folder.replaceAll("\\", "/").replace(/\/sql$/, ""))
+  .sort();
 const check = process.argv.includes("--check");
 let behind = false;
 
@@ -25,7 +24,7 @@ for (const engine of engines) {
   const module = `// Packed from sql/*.sql by scripts/pack-sql.mjs. Change those files, then run \`npm run pack-sql\`.\nexport const SQL = {\n${entries.join("\n")}\n} as const;\n`;
   const target = new URL(`../${engine}/sql.ts`, import.meta.url);
   if (!check) writeFileSync(target, module);
-  else if (readFileSync(target, "utf8") !== module) {
+  else if (!existsSync(target) || readFileSync(target, "utf8") !== module) {
     behind = true;
     console.error(`${engine}/sql.ts is behind its .sql files. Run \`npm run pack-sql\`.`);
   }

@@ -2,7 +2,7 @@
  * The vocabulary, the contracts, the agent and the errors. Loads no database driver and no provider: engines are reached
  * by subpath, such as `everthread/sqlite`.
  */
-export { Agent, type AgentOptions, type AgentStream, type Prompt, type PromptOptions } from "./agent/agent.ts";
+export { Agent, type AgentOptions, type PromptOptions } from "./agent/agent.ts";
 export {
   type ApprovalAnswer,
   type ApprovalContext,
@@ -12,9 +12,11 @@ export {
 } from "./agent/approvals.ts";
 export { askUserTool } from "./agent/ask-user.ts";
 export * from "./agent/errors.ts";
-export type { AgentEvent, AgentResult } from "./agent/events.ts";
+export type { AgentEvent, AgentResult, Ending } from "./agent/events.ts";
 export type { HookContext, Middleware } from "./agent/middleware.ts";
+export type { Prompt } from "./agent/prompt.ts";
 export type { OnPending } from "./agent/run.ts";
+export type { AgentStream } from "./agent/stream.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOutput } from "./agent/tools.ts";
 export type * from "./checkpoint/checkpointer.ts";
 export * from "./checkpoint/errors.ts";

@@ -19,8 +19,15 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
     case undefined:
     case "file":
       return await openSqlite(url, options);
-    case "sqlite":
-      return await openSqlite(url.slice("sqlite:".length), options);
+    case "sqlite": {
+      const path = url.slice("sqlite:".length);
+      if (/^\/\/[^/]/.test(path)) {
+        throw new StoreOpenError(
+          `${url} names a host. Write sqlite:${path.slice(2)} for a path from here, or sqlite:/${path}.`,
+        );
+      }
+      return await openSqlite(path, options);
+    }
     case "memory": {
       const { MemoryCheckpointer } = await import("./checkpoint/memory/checkpointer.ts");
       return new MemoryCheckpointer();

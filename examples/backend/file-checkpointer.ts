@@ -16,6 +16,7 @@ import {
   checkRunId,
   checkText,
   checkThreadId,
+  compareCodePoints,
   copyJson,
   copyJsonObject,
   EverthreadError,
@@ -27,6 +28,7 @@ import {
   type Page,
   type PageOptions,
   type PendingRequest,
+  type RecordedAnswer,
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   type RunInfo,
@@ -244,6 +246,14 @@ export class FileCheckpointer implements Checkpointer {
   ): Promise<JsonValue | undefined> {
     const asked = checkQuestion({ questionId, runId: options.runId });
     return this.#read("loadHitlAnswer", threadId, ({ answers }) => answers.find((one) => isTo(one, asked))?.answer);
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    return this.#read("listHitlAnswers", threadId, ({ answers }) =>
+      answers.toSorted(
+        (a, b) => compareCodePoints(a.runId ?? "", b.runId ?? "") || compareCodePoints(a.questionId, b.questionId),
+      ),
+    );
   }
 
   async clearHitlAnswers(

@@ -4,17 +4,16 @@
  */
 import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
-import { admitMessage } from "../messages/admit.ts";
-import { assistantMessage, text, toolCallsOf, toolResultMessage, userMessage } from "../messages/construct.ts";
+import { InvalidArgumentError } from "../errors.ts";
+import { assistantMessage, text, toolCallsOf, toolResultMessage } from "../messages/construct.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../messages/json.ts";
 import { danglingCalls } from "../messages/pairing.ts";
-import type { AssistantMessage, Message, UserBlock, UserMessage } from "../messages/schema.ts";
+import type { AssistantMessage, Message, UserMessage } from "../messages/schema.ts";
 import { type ThreadState, threadState } from "../messages/state.ts";
 import { UNKNOWN_OUTCOME } from "../messages/view.ts";
 import type { Model } from "../model/model.ts";
 import type { RetryPolicy } from "../model/retry.ts";
 import { checkNewRunId, checkThreadId, newId } from "../util/ids.ts";
-import { AsyncQueue } from "../util/queue.ts";
 import { type ApprovalPolicy, type Batch, pendingRequest } from "./approvals.ts";
 import {
   AgentBusyError,
@@ -24,10 +23,12 @@ import {
   HitlPendingError,
   HitlStaleAnswerError,
 } from "./errors.ts";
-import type { AgentEvent, AgentResult } from "./events.ts";
+import type { AgentEvent, AgentResult, Ending } from "./events.ts";
 import { ThreadLog } from "./log.ts";
 import { Hooks, type Middleware } from "./middleware.ts";
+import { type Prompt, toUserMessages } from "./prompt.ts";
 import { type OnPending, Run, type RunConfig, resultOf } from "./run.ts";
+import { type AgentStream, streamed } from "./stream.ts";
 import { errorResult, indexTools, type Tool } from "./tools.ts";
 
 export interface AgentOptions {
@@ -58,15 +59,8 @@ export interface PromptOptions {
   onEvent?: ((event: AgentEvent) => void) | undefined;
 }
 
-/** What a user says: text, blocks, or whole messages. */
-export type Prompt = string | UserBlock[] | UserMessage | UserMessage[];
-
-/** Events as they come, and the result. Leaving the loop early aborts the run. */
-export interface AgentStream extends AsyncIterable<AgentEvent> {
-  readonly result: Promise<AgentResult>;
-}
-
 const OPTIONS = ["model", "system", "tools", "approve", "middleware", "retry", "checkpointer", "threadId"];
+const PROMPT_OPTIONS = ["runId", "signal", "onPending", "onEvent"];
 
 export class Agent {
   readonly threadId: string | undefined;
@@ -116,19 +110,20 @@ export class Agent {
   /**
    * Runs one prompt to a settled end.
    *
-   * With a `runId` that has completed before, nothing is done again: the result is what it came to then (`replayed`).
+   * With a `runId` that has completed before, nothing is done again: the result is what it came to then (`replayed`). When
+   * the model failed in it, the model is asked again; the user's message is not stored twice.
    *
    * @throws AgentBusyError, HitlPendingError when the thread waits on a person, ThreadConflictError when another writer
    *   moved the thread meanwhile, RunAlreadyClaimedError, InvalidMessageError, and whatever the store throws. A model's
    *   failure is no throw: the result has status "failed".
    */
   prompt(input: Prompt, options: PromptOptions = {}): Promise<AgentResult> {
-    return this.#exclusively(() => this.#prompt(input, options));
+    return this.#exclusively(options, () => this.#prompt(input, options));
   }
 
   /** As {@link Agent.prompt}, with the events as they come. The loop throws what prompt() would. */
   stream(input: Prompt, options: PromptOptions = {}): AgentStream {
-    return this.#streamed(options, (streamed) => this.prompt(input, streamed));
+    return streamed(options, (streamed) => this.prompt(input, streamed));
   }
 
   /**
@@ -142,12 +137,12 @@ export class Agent {
    *   HitlInvalidAnswerError, AgentBusyError, ThreadConflictError
    */
   respond(questionId: string, answer: JsonValue, options: Omit<PromptOptions, "runId"> = {}): Promise<AgentResult> {
-    return this.#exclusively(() => this.#respond(questionId, copyJson(answer, "answer"), options));
+    return this.#exclusively(options, () => this.#respond(questionId, copyJson(answer, "answer"), options));
   }
 
   /** As {@link Agent.respond}, with the events as they come. */
   streamRespond(questionId: string, answer: JsonValue, options: Omit<PromptOptions, "runId"> = {}): AgentStream {
-    return this.#streamed(options, (streamed) => this.respond(questionId, answer, streamed));
+    return streamed(options, (streamed) => this.respond(questionId, answer, streamed));
   }
 
   /** The question that the thread waits on, if any. */
@@ -169,7 +164,7 @@ export class Agent {
    * @throws HitlNoPendingRequestError, HitlStaleAnswerError when an answer came first, AgentBusyError
    */
   abortPending(reason = "aborted by the host"): Promise<AgentResult> {
-    return this.#exclusively(() => this.#abortPending(reason));
+    return this.#exclusively({}, () => this.#abortPending(reason));
   }
 
   /**
@@ -215,15 +210,8 @@ export class Agent {
   }
 
   async #prompt(input: Prompt, options: PromptOptions): Promise<AgentResult> {
-    const messages = toUserMessages(input);
     const runId = options.runId === undefined ? newId() : checkNewRunId(options.runId);
-    for (const { run_id } of messages) {
-      if (typeof run_id === "string" && run_id !== runId) {
-        throw new TypeError(
-          `A message belongs to run ${JSON.stringify(run_id)}, and this is run ${JSON.stringify(runId)}.`,
-        );
-      }
-    }
+    let messages = toUserMessages(input, runId);
     await this.#log.refresh();
     const { store } = this.#log;
     if (store) {
@@ -233,31 +221,44 @@ export class Agent {
       const begun = this.#log.messages.some((message) => message.run_id === runId);
       if (pending && !begun) throw new HitlPendingError(store.threadId, pending.request.question_id);
       const earlier = await this.#claim(store.checkpointer, store.threadId, runId);
-      if (earlier) return earlier;
+      if (earlier === "failed") messages = [];
+      else if (earlier) return earlier;
       if (pending) throw new HitlPendingError(store.threadId, pending.request.question_id);
     }
-    await this.#answerInterrupted();
-    return await this.#work(this.#runConfig(runId, options), (run) => run.start(messages));
+    const stored = await this.#answerInterrupted();
+    return await this.#work(this.#runConfig(runId, options), (run) => run.start(messages, stored));
   }
 
-  /** Begins the run. Gives what it came to when it had completed before. */
-  async #claim(checkpointer: Checkpointer, threadId: string, runId: string): Promise<AgentResult | undefined> {
+  /**
+   * Begins the run. Gives what it came to when it had completed before, and "failed" when the model had failed in it: then
+   * nobody works on it, the user's messages are there, and only the model is to be asked again. Of two that do so at once
+   * one loses, since each append passes the revision.
+   */
+  async #claim(
+    checkpointer: Checkpointer,
+    threadId: string,
+    runId: string,
+  ): Promise<AgentResult | "failed" | undefined> {
     try {
       await checkpointer.claimRun(threadId, runId);
       return undefined;
     } catch (error) {
       if (codeOf(error) === "run_already_completed") return this.#replay(runId, { status: "completed" });
+      if (codeOf(error) !== "run_already_claimed") throw error;
+      const last = this.#log.messages.at(-1);
+      if (last?.role === "assistant" && last.run_id === runId && last.stop_reason === "error") return "failed";
       throw error;
     }
   }
 
-  #replay(runId: string, ending: Pick<AgentResult, "status" | "pending">): AgentResult {
+  #replay(runId: string, ending: Ending): AgentResult {
     const messages = this.#log.messages.filter((message) => message.run_id === runId);
-    return { ...resultOf(runId, messages), ...ending, replayed: true };
+    return { ...resultOf(runId, messages, ending), replayed: true };
   }
 
   /** After a crash: tells the model that the outcome of unanswered calls is unknown. Nothing is run again. */
-  async #answerInterrupted(): Promise<void> {
+  async #answerInterrupted(): Promise<Message[]> {
+    const stored: Message[] = [];
     for (const [runId, calls] of Map.groupBy(
       danglingCalls(this.#log.messages),
       ({ message }) => message.run_id ?? null,
@@ -267,7 +268,7 @@ export class Agent {
         run_id: runId,
       }));
       try {
-        await this.#log.appendAll(results);
+        stored.push(...(await this.#log.appendAll(results)));
         await this.#log.store?.checkpointer.clearHitlAnswers(this.#log.store.threadId, { runId });
       } catch (error) {
         // A completed run takes no more messages, and another program's run may have an id that is none here; the model
@@ -275,6 +276,7 @@ export class Agent {
         if (codeOf(error) !== "run_already_completed" && codeOf(error) !== "invalid_id") throw error;
       }
     }
+    return stored;
   }
 
   async #respond(questionId: string, answer: JsonValue, options: PromptOptions): Promise<AgentResult> {
@@ -283,8 +285,11 @@ export class Agent {
     if (!pending) throw new HitlNoPendingRequestError(threadId);
     const { request, runId: askedBy } = pending;
     if (request.question_id !== questionId) throw new HitlStaleAnswerError(questionId, request.question_id);
-    // Read after the question, so that the messages are not older than it.
     await this.#log.refresh();
+    // Asked again, so that the messages are neither older than the question nor newer than an answer to it.
+    if (JSON.stringify(await checkpointer.loadPending(threadId)) !== JSON.stringify(pending)) {
+      throw new HitlStaleAnswerError(questionId, undefined);
+    }
     const { message, batch } = this.#openBatch();
     const madeBy = message.run_id ?? null;
     if (askedBy !== null && madeBy !== null && askedBy !== madeBy) {
@@ -342,7 +347,7 @@ export class Agent {
     });
     const messages = await this.#log.appendAll([...denials, last]);
     await checkpointer.clearHitlAnswers(threadId, { runId: run_id });
-    return { ...resultOf(run_id ?? "", messages), status: "aborted" };
+    return resultOf(run_id ?? "", messages, { status: "aborted" });
   }
 
   /** The last turn that has unanswered calls; the pending request is about one of them. */
@@ -384,7 +389,11 @@ export class Agent {
   }
 
   /** One prompt or answer at a time: a second one fails at once, before anything is read or written. */
-  async #exclusively(work: () => Promise<AgentResult>): Promise<AgentResult> {
+  async #exclusively(options: object, work: () => Promise<AgentResult>): Promise<AgentResult> {
+    const unknown = Object.keys(options).find((key) => !PROMPT_OPTIONS.includes(key));
+    if (unknown !== undefined) {
+      throw new InvalidArgumentError(`There is no option ${unknown}. There is ${PROMPT_OPTIONS.join(", ")}.`);
+    }
     if (this.#busy) throw new AgentBusyError();
     this.#busy = true;
     this.#takesSteering = true;
@@ -409,59 +418,12 @@ export class Agent {
     return this.#steering.splice(0);
   }
 
-  #streamed(options: PromptOptions, start: (options: PromptOptions) => Promise<AgentResult>): AgentStream {
-    const queue = new AsyncQueue<AgentEvent>();
-    const left = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
-    const onEvent = (event: AgentEvent) => {
-      options.onEvent?.(event);
-      queue.push(event);
-    };
-    const result = start({ ...options, signal, onEvent });
-    // Whoever iterates gets the failure there; without this, not awaiting `result` too would end the process.
-    result.then(
-      () => queue.end(),
-      (error: unknown) => queue.fail(error),
-    );
-    return {
-      result,
-      async *[Symbol.asyncIterator]() {
-        let ended = false;
-        try {
-          for await (const event of queue) yield event;
-          ended = true;
-        } finally {
-          if (!ended) {
-            left.abort();
-            await Promise.allSettled([result]);
-          }
-        }
-      },
-    };
-  }
-
   #needStore(operation: string): { checkpointer: Checkpointer; threadId: string } {
     if (!this.#log.store) {
       throw new TypeError(`${operation}() needs a stored thread. Give the agent a checkpointer and a threadId.`);
     }
     return this.#log.store;
   }
-}
-
-function toUserMessages(input: Prompt): UserMessage[] {
-  const messages = (typeof input === "string" ? [userMessage(input)] : toList(input)).map((message) => {
-    const admitted = admitMessage(message);
-    if (admitted.role !== "user")
-      throw new TypeError(`A prompt is a user's message, not one of role ${admitted.role}.`);
-    return admitted;
-  });
-  if (messages.length === 0) throw new TypeError("A prompt needs at least one message.");
-  return messages;
-}
-
-function toList(input: Exclude<Prompt, string>): unknown[] {
-  if (!Array.isArray(input)) return [input];
-  return input.some((item) => "type" in item) ? [userMessage(input as UserBlock[])] : input;
 }
 
 function codeOf(error: unknown): unknown {

@@ -42,13 +42,13 @@ export type ApprovalPolicy = (call: ApprovalContext) => Decision | Promise<Decis
 export const deny = (reason?: string): Decision => (reason === undefined ? "deny" : { decision: "deny", reason });
 
 /** A person's answer to an approval, in CubeLoop's form. */
-export interface ApprovalAnswer {
+export type ApprovalAnswer = {
   decision: "approve" | "deny" | "edit";
   /** With "edit": the arguments to run with instead. */
   edited_args?: JsonObject | null;
   /** With "deny": why, for the model. */
   reason?: string | null;
-}
+};
 
 export type Plan = { call: ToolCallBlock; questionId: string } & (
   | { kind: "run"; tool: Tool; args: unknown; shown: JsonObject; decision?: JsonObject }

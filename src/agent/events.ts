@@ -4,14 +4,19 @@ import type { JsonObject, JsonValue } from "../messages/json.ts";
 import type { AssistantMessage, Message, ToolResultMessage, Usage, UserMessage } from "../messages/schema.ts";
 import type { ModelError } from "../model/errors.ts";
 
-export interface AgentResult {
-  /**
-   * - `completed`: the run ended whole
-   * - `suspended`: it waits on a person (`pending`); any process can go on with respond()
-   * - `aborted`: its signal fired, or its pending request was aborted
-   * - `failed`: the model failed (`error`); the error is stored on the last message too
-   */
-  status: "completed" | "suspended" | "aborted" | "failed";
+/**
+ * How a run settled:
+ * - `completed`: it ended whole
+ * - `suspended`: it waits on a person (`pending`); any process can go on with respond()
+ * - `aborted`: its signal fired, or its pending request was aborted
+ * - `failed`: the model failed (`error`); the error is stored on the last message too
+ */
+export type Ending =
+  | { status: "completed" | "aborted"; pending?: never; error?: never }
+  | { status: "suspended"; pending: PendingRequest; error?: never }
+  | { status: "failed"; pending?: never; error: Error };
+
+export type AgentResult = Ending & {
   runId: string;
   /** The text of the last answer; "" when there is none. */
   text: string;
@@ -21,13 +26,11 @@ export interface AgentResult {
   stopReason: string | null;
   /** Tokens of all model calls of this call, added up. */
   usage: Usage;
-  pending?: PendingRequest;
-  error?: Error;
   /** Messages given to steer() that the run ended without taking up. */
   unused: UserMessage[];
   /** Whether the run had completed (or suspended) before and this is what it came to then. */
   replayed?: true;
-}
+};
 
 /** In order, each with the id of its run. `message` comes after the message is durable, deltas before. */
 export type AgentEvent = { runId: string } & (

@@ -40,7 +40,7 @@ export interface Middleware {
     turn: { message: AssistantMessage; toolResults: ToolResultMessage[] },
     context: HookContext,
   ): Maybe<boolean>;
-  /** Runs once at the end, however it ended, before extra is saved for the last time. */
+  /** Runs at the end, however the run ended, before extra is saved for the last time. A suspended run has not ended. */
   endOfRun?(result: AgentResult, context: HookContext): Maybe<undefined>;
 }
 

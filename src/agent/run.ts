@@ -16,13 +16,14 @@ import type {
   Usage,
   UserMessage,
 } from "../messages/schema.ts";
+import { isCutShort } from "../messages/state.ts";
 import { modelView } from "../messages/view.ts";
 import type { ModelError } from "../model/errors.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import { type RetryPolicy, streamWithRetry } from "../model/retry.ts";
 import { type ApprovalPolicy, Approvals, type Batch, type Plan, pendingRequest } from "./approvals.ts";
 import { HitlStaleAnswerError, HitlUnavailableError } from "./errors.ts";
-import type { AgentEvent, AgentResult } from "./events.ts";
+import type { AgentEvent, AgentResult, Ending } from "./events.ts";
 import type { ThreadLog } from "./log.ts";
 import type { HookContext, Hooks } from "./middleware.ts";
 import { errorResult, executeTool, type Tool, toolSpec, untilStopped, withDecision } from "./tools.ts";
@@ -54,7 +55,6 @@ interface GivenAnswer {
   answer: JsonValue;
 }
 
-type Ending = Pick<AgentResult, "status" | "pending" | "error">;
 type Outgoing = AgentEvent extends infer Event ? (Event extends unknown ? Omit<Event, "runId"> : never) : never;
 
 export class Run {
@@ -66,9 +66,14 @@ export class Run {
     this.#config = config;
   }
 
-  /** A new run: stores the user's messages, then works until it settles. */
-  async start(messages: readonly UserMessage[]): Promise<AgentResult> {
+  /**
+   * A new run: stores the user's messages, then works until it settles.
+   *
+   * @param stored what was stored for it already: results of interrupted calls
+   */
+  async start(messages: readonly UserMessage[], stored: readonly Message[] = []): Promise<AgentResult> {
     this.#emit({ type: "run_start", threadId: this.#config.log.store?.threadId });
+    for (const message of stored) this.#report(message);
     for (const message of messages) await this.#append(message);
     return await this.#finish(await this.#work());
   }
@@ -124,7 +129,7 @@ export class Run {
   async #callModel(): Promise<{ message: AssistantMessage } | Ending> {
     const { model, hooks, log, tools, signal, retry } = this.#config;
     const system = await hooks.systemPrompt(this.#config.system, this.#hookContext);
-    const messages = await hooks.context(log.messages, this.#hookContext);
+    const messages = await hooks.context(withoutFailedAttempt(log.messages), this.#hookContext);
     const request: ModelRequest = {
       ...(system === "" ? {} : { system }),
       messages: modelView(messages).messages,
@@ -317,8 +322,8 @@ export class Run {
 
   async #finish(ending: Ending): Promise<AgentResult> {
     const { hooks, log } = this.#config;
-    const result: AgentResult = { ...resultOf(this.#runId, this.#added), ...ending, usage: this.#usage };
-    await hooks.endOfRun(result, this.#hookContext);
+    const result = { ...resultOf(this.#runId, this.#added, ending), usage: this.#usage };
+    if (result.status !== "suspended") await hooks.endOfRun(result, this.#hookContext);
     await log.saveExtra();
     if (result.status === "completed" && log.store)
       await log.store.checkpointer.markRunComplete(log.store.threadId, this.#runId);
@@ -336,9 +341,13 @@ export class Run {
 
   async #append<M extends Message>(message: M): Promise<M> {
     const stored = await this.#config.log.append({ ...message, run_id: this.#runId });
+    this.#report(stored);
+    return stored;
+  }
+
+  #report(stored: Message): void {
     this.#added.push(stored);
     this.#emit({ type: "message", message: stored });
-    return stored;
   }
 
   #emit(event: Outgoing): void {
@@ -347,10 +356,10 @@ export class Run {
 }
 
 /** What a list of messages comes to, for a result. */
-export function resultOf(runId: string, messages: Message[]): AgentResult {
+export function resultOf(runId: string, messages: Message[], ending: Ending): AgentResult {
   const last = messages.findLast((message) => message.role === "assistant");
   return {
-    status: "completed",
+    ...ending,
     runId,
     text: last ? textOf(last) : "",
     messages,
@@ -372,6 +381,12 @@ class PartialAnswer {
   blocks(): AssistantBlock[] {
     return this.#text === "" ? [] : [text(this.#text)];
   }
+}
+
+/** What a failed attempt had begun to say is not gone on with: the model is asked again. */
+function withoutFailedAttempt(messages: readonly Message[]): readonly Message[] {
+  const last = messages.at(-1);
+  return last && isCutShort(last) ? withoutFailedAttempt(messages.slice(0, -1)) : messages;
 }
 
 function firstAsk(plans: readonly Plan[]): Extract<Plan, { kind: "ask" }> | undefined {

@@ -75,6 +75,13 @@ export interface RunInfo {
   completionSeq: number | null;
 }
 
+/** An answer in the ledger of a run; of none when the question was asked before runs existed. */
+export interface RecordedAnswer {
+  runId: string | null;
+  questionId: string;
+  answer: JsonValue;
+}
+
 /** One page of a listing; hand `next` back as `after` for the following page. Null when there is no more. */
 export interface Page<T, Cursor> {
   items: T[];
@@ -182,6 +189,8 @@ export interface Checkpointer extends AsyncDisposable {
     questionId: string,
     options?: { runId?: string | null | undefined },
   ): Promise<JsonValue | undefined>;
+  /** Every recorded answer of the thread, by run and question in code point order. For people and tools. */
+  listHitlAnswers(threadId: string): Promise<RecordedAnswer[]>;
   /** Removes the run's recorded answers, or those to the given questions. (Default: all of the run) */
   clearHitlAnswers(
     threadId: string,

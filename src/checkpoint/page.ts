@@ -1,18 +1,6 @@
 import { InvalidArgumentError } from "../errors.ts";
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 10_000;
-
-/** The limit of a page, checked: 0 means none, and nothing means "all" by accident. @throws InvalidArgumentError */
-export function checkLimit(limit: unknown): number {
-  if (limit === undefined) return DEFAULT_LIMIT;
-  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 0 || limit > MAX_LIMIT) {
-    throw new InvalidArgumentError(
-      `A page's limit must be a whole number from 0 to ${MAX_LIMIT}, not ${String(limit)}.`,
-    );
-  }
-  return limit === 0 ? 0 : limit;
-}
+export { checkLimit } from "../util/limit.ts";
 
 /** A revision or position, checked. @throws InvalidArgumentError */
 export function checkRevision(value: unknown, name: string): number | undefined {

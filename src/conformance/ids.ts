@@ -47,6 +47,7 @@ const BY_THREAD: Method[] = [
   ["answerPending", (store, id) => store.answerPending(id, { questionId: "q", runId: null, answer: 1 })],
   ["saveHitlAnswer", (store, id) => store.saveHitlAnswer(id, "q", 1)],
   ["loadHitlAnswer", (store, id) => store.loadHitlAnswer(id, "q")],
+  ["listHitlAnswers", (store, id) => store.listHitlAnswers(id)],
   ["clearHitlAnswers", (store, id) => store.clearHitlAnswers(id)],
   ["listMessages", (store, id) => store.listMessages(id)],
   ["listRuns", (store, id) => store.listRuns(id)],

@@ -18,6 +18,14 @@ import { structureCases } from "./structure.ts";
 import { valueCases } from "./values.ts";
 
 export { type ConformanceCase, type ConformanceStore, type MakeStore, missingCapability, type Need } from "./case.ts";
+export {
+  type HistoryConformanceCase,
+  type HistoryConformanceStore,
+  type HistoryNeed,
+  historyCases,
+  type MakeHistory,
+  missingHistoryCapability,
+} from "./history.ts";
 
 export const conformanceCases: readonly ConformanceCase[] = [
   ...appendCases,

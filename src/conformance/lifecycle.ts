@@ -27,6 +27,7 @@ const METHODS: [name: string, call: (store: Checkpointer) => Promise<unknown>][]
   ["answerPending", (store) => store.answerPending("thread", { questionId: "q", runId: null, answer: 1 })],
   ["saveHitlAnswer", (store) => store.saveHitlAnswer("thread", "q", 1)],
   ["loadHitlAnswer", (store) => store.loadHitlAnswer("thread", "q")],
+  ["listHitlAnswers", (store) => store.listHitlAnswers("thread")],
   ["clearHitlAnswers", (store) => store.clearHitlAnswers("thread")],
   ["listMessages", (store) => store.listMessages("thread")],
   ["listThreads", (store) => store.listThreads()],

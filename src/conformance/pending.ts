@@ -224,6 +224,35 @@ export const pendingCases = [
     assert.deepEqual(await left(), [undefined, undefined, undefined]);
   }),
 
+  conformanceCase("The ledger lists every answer, by run and question in code point order", async ({ store }) => {
+    assert.deepEqual(await store.listHitlAnswers("thread"), []);
+    const given: [string | null, string][] = [
+      ["b", "2"],
+      ["a", "\u{1F600}"],
+      [null, "9"],
+      ["a", "\uFF5E"],
+      ["b", "10"],
+    ];
+    for (const [runId, questionId] of given) {
+      await store.saveHitlAnswer("thread", questionId, { to: questionId }, { runId });
+    }
+    await store.saveHitlAnswer("other", "1", true, { runId: "a" });
+    const order: [string | null, string][] = [
+      [null, "9"],
+      ["a", "\uFF5E"],
+      ["a", "\u{1F600}"],
+      ["b", "10"],
+      ["b", "2"],
+    ];
+    const expected = order.map(([runId, questionId]) => ({ runId, questionId, answer: { to: questionId } }));
+    assert.deepEqual(await store.listHitlAnswers("thread"), expected);
+    await store.clearHitlAnswers("thread", { runId: "a" });
+    assert.deepEqual(
+      await store.listHitlAnswers("thread"),
+      expected.filter(({ runId }) => runId !== "a"),
+    );
+  }),
+
   conformanceCase("H13 L19 false, null, empty text, 0 and any other JSON are answers", async (bench) => {
     const { store } = bench;
     for (const [i, answer] of ANSWERS.entries()) {

@@ -32,9 +32,7 @@ export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
     throw new StoreOpenError(`${absolute} can't be looked at: ${messageOf(error)}.`, { cause: error });
   }
   if (!stat) {
-    if (!fs.statSync(parent, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new StoreOpenError(`There is no directory ${parent}. Create it first: a store is never put elsewhere.`);
-    }
+    checkDirectory(parent);
     if (readOnly) throw new StoreOpenError(`There is no file ${absolute}, and reading creates none.`);
     createPrivateFile(absolute, { mayExist: true });
     return { path: absolute, location: absolute };
@@ -61,8 +59,21 @@ export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
   return { path: absolute, location };
 }
 
+/** Creates the file that a backup goes to, and gives its absolute path. @throws StoreOpenError, InvalidArgumentError */
+export function createBackupFile(path: unknown): string {
+  const absolute = toPath(path);
+  checkDirectory(dirname(absolute));
+  createPrivateFile(absolute);
+  return absolute;
+}
+
+function checkDirectory(path: string): void {
+  if (fs.statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new StoreOpenError(`There is no directory ${path}. Create it first: a store is never put elsewhere.`);
+}
+
 /** Creates an empty file that only its owner may read. @throws StoreOpenError when it is there already, unless it may be */
-export function createPrivateFile(path: string, options: { mayExist?: boolean } = {}): void {
+function createPrivateFile(path: string, options: { mayExist?: boolean } = {}): void {
   try {
     fs.closeSync(fs.openSync(path, "wx", 0o600));
   } catch (error) {
@@ -81,6 +92,10 @@ function toPath(path: unknown): string {
     throw new InvalidArgumentError('A store\'s path must be a file name, a file: URL, or ":memory:".');
   }
   if (!given.startsWith("file:")) return resolve(given);
+  // A URL has no current directory: "file:./a.db" would be a file of the root directory.
+  if (!given.startsWith("file:/")) {
+    throw new StoreOpenError(`${given} is a relative file: URL. Give the path alone, or file:// and an absolute path.`);
+  }
   try {
     return fileURLToPath(new URL(given));
   } catch (error) {

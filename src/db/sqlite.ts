@@ -16,7 +16,7 @@ import {
   StoreReadOnlyError,
   wrapDriverError,
 } from "./errors.ts";
-import { createPrivateFile, type OpenedFile } from "./sqlite-file.ts";
+import { createBackupFile, type OpenedFile } from "./sqlite-file.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
 export type { StatementSync } from "node:sqlite";
@@ -94,13 +94,16 @@ export class SqliteStore {
       await store.#retryWhileBusy(() =>
         db.exec(`SELECT 1 FROM sqlite_master LIMIT 1; PRAGMA synchronous = ${SYNCHRONOUS[durability]}`),
       );
-      const { journalMode } = options;
-      if (journalMode && !readOnly) await store.#retryWhileBusy(() => setJournalMode(db, journalMode));
     } catch (error) {
       db.close();
       throw wrapDriverError(error);
     }
     return store;
+  }
+
+  /** Switches the file to a journal mode, for good. Only once it is known to be a store of ours. @throws StoreError */
+  async setJournalMode(mode: NonNullable<SqliteOptions["journalMode"]>): Promise<void> {
+    await this.#track(this.#retryWhileBusy(() => setJournalMode(this.#db, mode)));
   }
 
   /** A prepared statement, made once for each text. */
@@ -161,11 +164,11 @@ export class SqliteStore {
   /** Copies the database to a new file of mode 0600 while it is in use. @throws StoreOpenError when the path is taken */
   async backup(path: string): Promise<void> {
     this.assertOpen("backup");
-    createPrivateFile(path);
+    const target = createBackupFile(path);
     try {
-      await this.#track(this.#copyTo(path));
+      await this.#track(this.#copyTo(target));
     } catch (error) {
-      rmSync(path, { force: true });
+      rmSync(target, { force: true });
       throw wrapDriverError(error);
     }
   }

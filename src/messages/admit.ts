@@ -3,7 +3,10 @@ import * as v from "valibot";
 import { checkRunId } from "../util/ids.ts";
 import { InvalidMessageError } from "./errors.ts";
 import { copyJsonObject, formatPath, type JsonObject } from "./json.ts";
+import { predicateOf } from "./predicate.ts";
 import { type Message, messageSchema } from "./schema.ts";
+
+const isMessage = predicateOf(messageSchema);
 
 /**
  * Gives the message as it will be stored: a copy that later changes to `value` don't reach.
@@ -49,7 +52,7 @@ function withContentArray(message: JsonObject): JsonObject {
 }
 
 function checkShape(value: JsonObject, path: string): Message {
-  if (v.is(messageSchema, value)) return value as unknown as Message;
+  if (isMessage(value)) return value as unknown as Message;
   const { issues } = v.safeParse(messageSchema, value);
   const issue = deepest(issues as [Issue, ...Issue[]]);
   const problem =

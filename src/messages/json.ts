@@ -45,6 +45,26 @@ export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): bo
   );
 }
 
+/** Gives a value that is a JSON object back. @throws InvalidMessageError when it is something else */
+export function checkJsonObject(value: unknown): JsonObject {
+  if (isJsonObject(value)) return value;
+  throw new InvalidMessageError("value", `must be an object, not ${nameOf(value)}.`);
+}
+
+/**
+ * Parses JSON that is to be written back: a number that JavaScript would write otherwise (Python's 2**64, or 1.0) keeps its
+ * own text, as an opaque value that JSON.stringify writes as it was.
+ */
+export function parseKeepingNumbers(text: string): unknown {
+  // Node has both since 22; TypeScript's library does not describe them yet.
+  const json = JSON as typeof JSON & { rawJSON(text: string): unknown };
+  const keep = (_key: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" && context?.source !== undefined && String(value) !== context.source
+      ? json.rawJSON(context.source)
+      : value;
+  return JSON.parse(text, keep);
+}
+
 /** Sets an own property, also when it is called `__proto__`, which plain assignment would lose. */
 export function setOwn<T>(target: { [key: string]: T }, key: string, value: T): void {
   if (key === "__proto__") {

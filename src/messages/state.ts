@@ -21,5 +21,10 @@ export function threadState(messages: readonly Message[], pending: boolean): Thr
   const lastTurn = messages.findLastIndex((message) => message.role === "assistant");
   if (danglingCalls(messages).some(({ index }) => index === lastTurn)) return "awaiting_results";
   if (last.role !== "assistant") return "awaiting_model";
-  return last.stop_reason === "aborted" || last.stop_reason === "error" ? "partial" : "complete";
+  return isCutShort(last) ? "partial" : "complete";
+}
+
+/** Whether a turn of the assistant was aborted, or the model failed in it. */
+export function isCutShort(message: Message): boolean {
+  return message.role === "assistant" && (message.stop_reason === "aborted" || message.stop_reason === "error");
 }

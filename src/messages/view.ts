@@ -7,6 +7,7 @@
 import { toolResultMessage } from "./construct.ts";
 import { type PairedCall, pairToolCalls } from "./pairing.ts";
 import type { AssistantMessage, Block, Message, ToolResultMessage } from "./schema.ts";
+import { isCutShort } from "./state.ts";
 
 /** What the view did differently from the log. `index` is the message's place in the log. */
 export interface Finding {
@@ -128,7 +129,7 @@ function withoutBlankText<M extends Message>(message: M, index: number, findings
 }
 
 function withoutUnfinished(message: AssistantMessage, index: number, findings: Finding[]): AssistantMessage {
-  if (message.stop_reason !== "aborted" && message.stop_reason !== "error") return message;
+  if (!isCutShort(message)) return message;
   const content = message.content.filter((block) => block.type !== "thinking");
   if (content.length === message.content.length) return message;
   findings.push({ kind: "cut_short", index });

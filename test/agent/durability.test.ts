@@ -104,8 +104,8 @@ test("extra is saved after a turn with tool results, on suspension and at the en
   const asked = await agent.prompt("go");
   expect(asked.status).toBe("suspended");
   const saved = () => calls.filter(({ method }) => method === "saveExtra").map(({ args }) => args[1]);
-  expect(saved()).toEqual([{ counted: 1 }, { gate: "shut" }, { ended: "suspended" }]);
-  expect(extra()).toEqual({ kept: { by: "another" }, counted: 1, gate: "shut", ended: "suspended" });
+  expect(saved()).toEqual([{ counted: 1 }, { gate: "shut" }]);
+  expect(extra()).toEqual({ kept: { by: "another" }, counted: 1, gate: "shut" });
   await agent.respond("b", { decision: "approve" });
   expect(extra()).toEqual({ kept: { by: "another" }, counted: 1, gate: "shut", ended: "completed" });
   expect(agent.extra).toEqual(extra());

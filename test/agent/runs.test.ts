@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { Agent } from "../../src/agent/agent.ts";
 import { toolCall, userMessage } from "../../src/messages/construct.ts";
-import { ModelBadRequestError } from "../../src/model/errors.ts";
+import { ModelBadRequestError, ModelUnavailableError } from "../../src/model/errors.ts";
 import { ScriptedModel } from "../../src/model/scripted.ts";
 import { collect, endlessModel, failureOf, lines, notingTool, TestFile, THREAD, types } from "./support.ts";
 
@@ -52,6 +52,23 @@ describe("a run id", () => {
     expect(await agent.prompt("go", { runId: "r2" })).toMatchObject({ status: "completed" });
   });
 
+  test("in which the model failed is taken up again: the user's message is there once", async () => {
+    const file = new TestFile();
+    const failing = await file.agent([new ModelUnavailableError("down", { retryable: false })]);
+    expect(await failing.prompt("go", { runId: "r" })).toMatchObject({ status: "failed" });
+    const model = new ScriptedModel(["done"]);
+    const agent = await file.agent([], { model });
+    expect(await agent.prompt("go", { runId: "r" })).toMatchObject({ status: "completed", text: "done" });
+    expect(model.requests[0]?.messages.map(({ role }) => role)).toEqual(["user"]);
+    expect(file.messages().map(({ role }) => role)).toEqual(["user", "assistant", "assistant"]);
+    expect(await agent.prompt("go", { runId: "r" })).toMatchObject({ replayed: true, text: "done" });
+  });
+
+  test("given under another name is refused", async () => {
+    const agent = await new TestFile().agent(["never"]);
+    expect(await failureOf(agent.prompt("go", { runID: "r" } as never))).toMatchObject({ code: "invalid_argument" });
+  });
+
   test.each([[""], ["x".repeat(65)], ["a\0b"], ["\ud800"], [7]])(
     "%j is refused before anything is written",
     async (id) => {
@@ -70,7 +87,7 @@ describe("a run id", () => {
     expect(file.messages().map(({ run_id }) => run_id)).toEqual([runId, runId, runId, runId, runId]);
     expect(file.query("SELECT DISTINCT run_id FROM messages")).toEqual([{ run_id: runId }]);
     const foreign = agent.prompt(userMessage("go", { run_id: "r1" }), { runId: "r2" });
-    await expect(foreign).rejects.toThrow(TypeError);
+    await expect(foreign).rejects.toMatchObject({ code: "invalid_argument" });
     expect(file.messages()).toHaveLength(5);
   });
 });

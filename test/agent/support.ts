@@ -2,8 +2,9 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
-import { Agent, type AgentOptions, type AgentStream } from "../../src/agent/agent.ts";
+import { Agent, type AgentOptions } from "../../src/agent/agent.ts";
 import type { AgentEvent, AgentResult } from "../../src/agent/events.ts";
+import type { AgentStream } from "../../src/agent/stream.ts";
 import { defineTool, type Tool, type ToolContext, type ToolOutput } from "../../src/agent/tools.ts";
 import type { Checkpointer } from "../../src/checkpoint/checkpointer.ts";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";

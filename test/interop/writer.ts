@@ -3,7 +3,7 @@ import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts"
 import { assistantMessage, userMessage } from "../../src/messages/construct.ts";
 
 const [file = "", thread = "", runs = ""] = process.argv.slice(2);
-await using checkpointer = await SqliteCheckpointer.open(file);
+const checkpointer = await SqliteCheckpointer.open(file);
 let revision = (await checkpointer.load(thread))?.revision ?? 0;
 for (let i = 0; i < Number(runs); i++) {
   const fields = { run_id: `run-${i}` };
@@ -14,3 +14,4 @@ for (let i = 0; i < Number(runs); i++) {
   });
   await checkpointer.markRunComplete(thread, fields.run_id);
 }
+await checkpointer.close();

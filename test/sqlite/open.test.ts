@@ -333,3 +333,55 @@ test("E12 50,000 messages of a thread are listed page by page", async () => {
   }
   expect(seen).toBe(50_000);
 });
+
+test("the journal mode of another program's file is not switched in passing", async () => {
+  const path = join(tempDir(), "other.db");
+  const other = new DatabaseSync(path);
+  other.exec("CREATE TABLE messages (id TEXT PRIMARY KEY, body TEXT)");
+  other.close();
+  const before = fs.readFileSync(path);
+  await expect(SqliteCheckpointer.open(path, { journalMode: "wal" })).rejects.toThrow(/belongs to another program/);
+  expect(fs.readFileSync(path)).toEqual(before);
+});
+
+test("saving extra leaves the numbers of other keys as another program wrote them", async () => {
+  const path = join(tempDir(), "a.db");
+  await using store = await SqliteCheckpointer.open(path);
+  await store.saveExtra("t", { mine: 1 });
+  await store.claimRun("t", "run");
+  await store.append("t", [userMessage("hi", { run_id: "run" })]);
+  await store.markRunComplete("t", "run");
+  const other = new DatabaseSync(path);
+  other.exec(
+    `UPDATE thread_extra SET extra_json = '{"big": 12345678901234567890, "float": 1.0, "in": [{"x": 1e2}], "mine": 1}'`,
+  );
+  await store.saveExtra("t", { mine: 2 });
+  await store.fork("t", "f", { afterRunId: "run" });
+  const rows = other.prepare("SELECT extra_json FROM thread_extra ORDER BY thread_id").all();
+  other.close();
+  for (const row of rows) {
+    expect(row.extra_json).toBe('{"big":12345678901234567890,"float":1.0,"in":[{"x":1e2}],"mine":2}');
+  }
+  expect((await store.load("t"))?.extra).toMatchObject({ float: 1, in: [{ x: 100 }], mine: 2 });
+});
+
+test.each(["sqlite://a.db", "file:./a.db", "file:a.db"])(
+  "%s would be a file of the root directory, and is refused",
+  async (url) => {
+    await expect(openCheckpointer(url)).rejects.toEqual(code("store_open_failed"));
+  },
+);
+
+test("options of writing are refused for a store opened to read", async () => {
+  const path = join(tempDir(), "a.db");
+  await (await SqliteCheckpointer.open(path)).close();
+  await expect(SqliteCheckpointer.open(path, { readOnly: true, journalMode: "wal" })).rejects.toEqual(
+    code("invalid_argument"),
+  );
+});
+
+test("a backup's path is checked like a store's", async () => {
+  await using store = await SqliteCheckpointer.open(":memory:");
+  await expect(store.backup("")).rejects.toEqual(code("invalid_argument"));
+  await expect(store.backup(join(tempDir(), "none", "b.db"))).rejects.toThrow(/There is no directory/);
+});

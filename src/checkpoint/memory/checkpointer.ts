@@ -20,6 +20,7 @@ import type {
   LogEntry,
   Page,
   PageOptions,
+  RecordedAnswer,
   RunInfo,
   ThreadInfo,
 } from "../checkpointer.ts";
@@ -228,6 +229,16 @@ export class MemoryCheckpointer implements Checkpointer {
     const key = answerKey(checkOptionalRunId(options.runId), checkQuestionId(questionId));
     const json = this.#threads.get(threadId)?.answers.get(key);
     return json === undefined ? undefined : JSON.parse(json);
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#enter("listHitlAnswers", threadId);
+    return [...(this.#threads.get(threadId)?.answers ?? [])]
+      .map(([key, json]) => {
+        const [runId, questionId] = JSON.parse(key) as [string, string];
+        return { runId: runId === "" ? null : runId, questionId, answer: JSON.parse(json) as JsonValue };
+      })
+      .sort((a, b) => compareCodePoints(a.runId ?? "", b.runId ?? "") || compareCodePoints(a.questionId, b.questionId));
   }
 
   async clearHitlAnswers(

@@ -2,9 +2,18 @@
 
 import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
+import { checkSqliteOptions } from "../../db/sqlite-options.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { messageToJson } from "../../messages/codec.ts";
-import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import {
+  checkJsonObject,
+  copyJson,
+  copyJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseKeepingNumbers,
+  setOwn,
+} from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import {
   checkNewRunId,
@@ -21,6 +30,7 @@ import type {
   LogEntry,
   Page,
   PageOptions,
+  RecordedAnswer,
   RunInfo,
   ThreadInfo,
 } from "../checkpointer.ts";
@@ -35,10 +45,9 @@ import {
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
-import { listMessages, listRuns, listThreads } from "./listings.ts";
-import { checkOptions } from "./options.ts";
+import { listHitlAnswers, listMessages, listRuns, listThreads } from "./listings.ts";
 import * as Q from "./queries.ts";
-import { BACKEND, readJson, readMessage } from "./rows.ts";
+import { BACKEND, readAnswer, readJson, readMessage } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
 
 export type { SqliteOptions };
@@ -71,11 +80,12 @@ export class SqliteCheckpointer implements Checkpointer {
    * @throws StoreOpenError, SchemaMismatchError, LockTimeoutError, StoreError, InvalidArgumentError
    */
   static async open(path: string | URL, options: SqliteOptions = {}): Promise<SqliteCheckpointer> {
-    checkOptions(options);
+    checkSqliteOptions(options, "SqliteCheckpointer");
     const file = openSqliteFile(path, options.readOnly ?? false);
     const store = await SqliteStore.open(file, options);
     try {
       await prepareSchema(store, file.path);
+      if (options.journalMode) await store.setJournalMode(options.journalMode);
     } catch (error) {
       await store.close();
       throw error;
@@ -137,7 +147,7 @@ export class SqliteCheckpointer implements Checkpointer {
     await this.#store.write("saveExtra", () => {
       if (expected !== undefined) this.#checkRevision(threadId, expected);
       const row = this.#get(Q.EXTRA, threadId);
-      const merged = row ? this.#readExtra(threadId, row.extra_json) : {};
+      const merged = row ? this.#readExtra(threadId, row.extra_json, parseKeepingNumbers) : {};
       for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
       this.#store.prepare(Q.SAVE_EXTRA).run(threadId, JSON.stringify(merged));
     });
@@ -195,7 +205,7 @@ export class SqliteCheckpointer implements Checkpointer {
       this.#store.prepare(Q.FORK_MESSAGES).run({ source: sourceThreadId, cut, target: newThreadId });
       this.#store.prepare(Q.FORK_RUNS).run({ source: sourceThreadId, cut, target: newThreadId });
       const row = this.#get(Q.EXTRA, sourceThreadId);
-      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json) : {};
+      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json, parseKeepingNumbers) : {};
       if (metadata) extra.fork = metadata;
       this.#store.prepare(Q.INSERT_FORK_EXTRA).run(newThreadId, JSON.stringify(extra), sourceThreadId);
     });
@@ -288,9 +298,14 @@ export class SqliteCheckpointer implements Checkpointer {
     const runId = checkOptionalRunId(options.runId) ?? "";
     return await this.#store.read("loadHitlAnswer", () => {
       const row = this.#get(Q.ANSWER, threadId, runId, questionId);
-      const rowRef = `thread_hitl_answers.question_id=${JSON.stringify(questionId)}`;
-      return row && readJson(threadId, rowRef, row.answer_json, (value) => value as JsonValue);
+      return row && readAnswer(threadId, questionId, row.answer_json);
     });
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#store.assertOpen("listHitlAnswers");
+    checkThreadId(threadId);
+    return await this.#store.read("listHitlAnswers", () => listHitlAnswers(this.#store, threadId));
   }
 
   async clearHitlAnswers(
@@ -388,8 +403,9 @@ export class SqliteCheckpointer implements Checkpointer {
     return Number(this.#store.prepare(Q.DELETE_PENDING_IF_MATCHES).run(threadId, questionId, runId).changes) === 1;
   }
 
-  #readExtra(threadId: string, json: unknown): JsonObject {
+  /** @param parse how the text is read (Default: JSON.parse) */
+  #readExtra(threadId: string, json: unknown, parse?: (text: string) => unknown): JsonObject {
     const rowRef = `thread_extra.thread_id=${JSON.stringify(threadId)}`;
-    return readJson(threadId, rowRef, json, (value) => copyJsonObject(value, "extra"));
+    return readJson(threadId, rowRef, json, checkJsonObject, parse);
   }
 }

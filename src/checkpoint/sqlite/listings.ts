@@ -1,10 +1,10 @@
 /** What people and tools list of a file: messages, threads, runs, a page at a time. Runs inside a read. */
 import type { SqliteStore } from "../../db/sqlite.ts";
 import { compareCodePoints } from "../../util/ids.ts";
-import type { LogEntry, Page, RunInfo, ThreadInfo } from "../checkpointer.ts";
+import type { LogEntry, Page, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpointer.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
 import * as Q from "./queries.ts";
-import { readMessage, toDate } from "./rows.ts";
+import { readAnswer, readMessage, toDate } from "./rows.ts";
 
 /** A page's options, checked. */
 interface CheckedPage<Cursor> {
@@ -53,6 +53,18 @@ export function listRuns(store: SqliteStore, threadId: string, page: CheckedPage
     completionSeq: row.completion_seq as number | null,
   }));
   return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? after) : null };
+}
+
+export function listHitlAnswers(store: SqliteStore, threadId: string): RecordedAnswer[] {
+  return store
+    .prepare(Q.ANSWERS)
+    .all(threadId)
+    .map((row) => ({
+      // CubeLoop writes "" where there is no run.
+      runId: row.run_id === "" ? null : String(row.run_id),
+      questionId: String(row.question_id),
+      answer: readAnswer(threadId, String(row.question_id), row.answer_json),
+    }));
 }
 
 function firstThread(store: SqliteStore, after: string | undefined, prefix: string): string | undefined {

@@ -49,6 +49,8 @@ export const SAVE_ANSWER = `INSERT OR REPLACE INTO thread_hitl_answers (thread_i
   VALUES (?, ?, ?, ?)`;
 export const ANSWER =
   "SELECT answer_json FROM thread_hitl_answers WHERE thread_id = ? AND run_id = ? AND question_id = ?";
+export const ANSWERS = `SELECT run_id, question_id, answer_json FROM thread_hitl_answers
+  WHERE thread_id = ? ORDER BY run_id, question_id`;
 export const DELETE_ANSWERS = "DELETE FROM thread_hitl_answers WHERE thread_id = ? AND run_id = ?";
 export const DELETE_ANSWER = `${DELETE_ANSWERS} AND question_id = ?`;
 

@@ -1,5 +1,6 @@
 /** Rows as values: what a row holds, or the error that names the row. */
 import { messageFromJson } from "../../messages/codec.ts";
+import type { JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
 
@@ -16,12 +17,24 @@ export function readMessage(threadId: string, id: unknown, json: unknown): Messa
 }
 
 /** A column of JSON. @throws CheckpointCorruptionError */
-export function readJson<T>(threadId: string, rowRef: string, json: unknown, check: (value: unknown) => T): T {
+export function readJson<T>(
+  threadId: string,
+  rowRef: string,
+  json: unknown,
+  check: (value: unknown) => T,
+  parse: (text: string) => unknown = JSON.parse,
+): T {
   try {
-    return check(JSON.parse(json as string));
+    return check(parse(json as string));
   } catch (cause) {
     throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
   }
+}
+
+/** A recorded answer's row. @throws CheckpointCorruptionError */
+export function readAnswer(threadId: string, questionId: string, json: unknown): JsonValue {
+  const rowRef = `thread_hitl_answers.question_id=${JSON.stringify(questionId)}`;
+  return readJson(threadId, rowRef, json, (value) => value as JsonValue);
 }
 
 /** SQLite's julianday as a date. */

@@ -1,0 +1,8 @@
+/** What every command gets besides its own arguments and options. */
+import type { Terminal } from "./terminal.ts";
+
+export interface Context {
+  out: Terminal;
+  /** As given by --db; otherwise EVERTHREAD_DB names the store. */
+  db: string | undefined;
+}

@@ -1,0 +1,145 @@
+/** The commands and their options. What a command does is loaded when it is run, so that --help is quick. */
+import { readFileSync } from "node:fs";
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { ChatOptions } from "./commands/chat.ts";
+import type { ExportOptions } from "./commands/export.ts";
+import type { ForkOptions } from "./commands/fork.ts";
+import type { RespondOptions } from "./commands/respond.ts";
+import type { ShowOptions } from "./commands/show.ts";
+import type { ThreadsOptions } from "./commands/threads.ts";
+import type { Context } from "./context.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** @param done gets the exit code of the command that was run */
+export function buildProgram(out: Terminal, done: (exitCode: number) => void): Command {
+  const program = new Command("everthread")
+    .description("Durable conversations for LLM agents: look at them, have them, move them.")
+    .exitOverride()
+    .configureOutput({
+      // Errors are reported in one place, also as JSON.
+      outputError: () => {},
+      writeErr: (text) => out.note(text.trimEnd()),
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .version(version())
+    .option("--db <path|url>", "the store: a SQLite file, sqlite:<path> or memory: (Default: EVERTHREAD_DB)")
+    .option("--json", "write JSON for programs: one document, or JSON Lines where output streams")
+    .addHelpText("after", "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 waits on a person, 130 interrupted.");
+  const context = (): Context => ({ out, db: program.opts<{ db?: string }>().db });
+
+  withRunOptions(program.command("chat [message]"), "--approve <which>")
+    .description("talk to an agent: one message as an argument or on stdin, or a session on a terminal")
+    .option("--thread <id>", "the thread to go on with, or to begin (Default: a new one, and its id is printed)")
+    .option(
+      "--run-id <id>",
+      "names the run, so that the same request tried again is not done twice (Default: a new id)",
+    )
+    .action(async (message: string | undefined, options: ChatOptions) => {
+      done(await (await import("./commands/chat.ts")).chat(context(), message, options));
+    });
+
+  program
+    .command("threads")
+    .description("list the threads, the most recently changed first")
+    .addOption(new Option("--limit <number>", "how many (Default: 50)").argParser(wholeNumber).conflicts("all"))
+    .option("--all", "all of them")
+    .option("--prefix <text>", "only those whose id begins so")
+    .action(async (options: ThreadsOptions) => {
+      done(await (await import("./commands/threads.ts")).threads(context(), options));
+    });
+
+  program
+    .command("show <thread>")
+    .description("show a conversation")
+    .option("--runs", "also its runs, and whether they completed")
+    .addOption(new Option("--last <number>", "only so many messages, the latest (Default: all)").argParser(wholeNumber))
+    .action(async (thread: string, options: ShowOptions) => {
+      done(await (await import("./commands/show.ts")).show(context(), thread, options));
+    });
+
+  program
+    .command("fork <thread> <new-thread>")
+    .description("begin a new thread with a copy of another's completed runs")
+    .option("--after-run <run>", "the last run to copy (Default: the one that completed last)")
+    .option("--metadata <json>", "an object to keep under extra.fork (Default: nothing)")
+    .action(async (thread: string, newThread: string, options: ForkOptions) => {
+      done(await (await import("./commands/fork.ts")).fork(context(), thread, newThread, options));
+    });
+
+  program
+    .command("pending [thread]")
+    .description("what waits on a person, in one thread or in all")
+    .action(async (thread: string | undefined) => {
+      done(await (await import("./commands/pending.ts")).pending(context(), thread));
+    });
+
+  withRunOptions(program.command("respond <thread>"), "--approve-tools <which>")
+    .description("answer what a thread waits on, and go on with its run")
+    .option("--approve", "let the tool run")
+    .option("--deny [reason]", "don't; the model reads the reason")
+    .option("--edit <json>", "let it run, with these arguments instead")
+    .option("--answer <json>", "answer the agent's questions: an object from each question's key to the answer")
+    .option("--yes", "confirm")
+    .option("--no", "don't confirm")
+    .option("--abort <reason>", "close the conversation: what it waits on is denied, and the model is not asked again")
+    .option("--question <id>", "only if this is the question that waits (Default: whichever waits)")
+    .action(async (thread: string, options: RespondOptions) => {
+      done(await (await import("./commands/respond.ts")).respond(context(), thread, options));
+    });
+
+  program
+    .command("export [threads...]")
+    .description("write threads as JSON Lines")
+    .option("--all", "every thread of the store")
+    .option("-o, --output <file>", "a new file, for its owner only (Default: stdout)")
+    .option("--force", "replace the file if it is there")
+    .action(async (threads: string[], options: ExportOptions) => {
+      done(await (await import("./commands/export.ts")).exportThreads(context(), threads, options));
+    });
+
+  program
+    .command("import <file>")
+    .description('read threads from JSON Lines, "-" for stdin; again is harmless')
+    .action(async (file: string) => {
+      done(await (await import("./commands/import.ts")).importThreads(context(), file));
+    });
+
+  program
+    .command("backup <file>")
+    .description("copy the whole store to a new file, while it is in use")
+    .action(async (file: string) => {
+      done(await (await import("./commands/backup.ts")).backup(context(), file));
+    });
+
+  program
+    .command("doctor")
+    .description("look for damage and loose ends; changes nothing")
+    .action(async () => {
+      done(await (await import("./commands/doctor.ts")).doctor(context()));
+    });
+
+  return program;
+}
+
+/** What `chat` and `respond` share: who answers, and with which tools. */
+function withRunOptions(command: Command, approve: string): Command {
+  return command
+    .option(
+      "--model <model>",
+      "offline, anthropic:<id>, openai:<id> or openai-compatible:<id> (Default: EVERTHREAD_MODEL, else offline)",
+    )
+    .option("--base-url <url>", "where the model's API is (Default: the provider's)")
+    .option("--system <text>", "the system prompt (Default: none)")
+    .option("--tools <module>", "an ES module that exports tools, and may export approve and middleware")
+    .option(approve, "tools that need a person: all, none, or names (Default: the module's approve, else all)");
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}
+
+function version(): string {
+  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
+}

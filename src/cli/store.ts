@@ -1,0 +1,102 @@
+/** Opening the store that a command names, and finding the thread that a person means. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
+import { ThreadNotFoundError } from "../checkpoint/errors.ts";
+import { openCheckpointer } from "../open.ts";
+import { checkThreadId } from "../util/ids.ts";
+import type { Context } from "./context.ts";
+import { CommandError, UsageError } from "./errors.ts";
+import { harmlessLine } from "./text.ts";
+
+const MOST_CANDIDATES = 5;
+const PAGE = 1000;
+
+/**
+ * - `read`: never creates, migrates or changes a file
+ * - `change`: writes, into a store that is there
+ * - `create`: writes, and makes the store when it is not there
+ */
+export type Access = "read" | "change" | "create";
+
+/** Opens the store, hands it over, and closes it. @throws UsageError when none is named, StoreOpenError, … */
+export async function withStore<T>(
+  context: Context,
+  access: Access,
+  work: (store: Checkpointer) => Promise<T>,
+): Promise<T> {
+  const url = context.db ?? process.env.EVERTHREAD_DB;
+  if (!url) throw new UsageError("No store was named: give --db <path|url>, or set EVERTHREAD_DB.");
+  // Opening for writing would create what is not there.
+  if (access === "change") await (await openCheckpointer(url, { readOnly: true })).close();
+  const store = await openCheckpointer(url, { readOnly: access === "read" });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** The thread with exactly this id. */
+export async function threadInfo(store: Checkpointer, threadId: string): Promise<ThreadInfo | undefined> {
+  const { items } = await store.listThreads({ prefix: threadId, limit: 1 });
+  return items[0]?.threadId === threadId ? items[0] : undefined;
+}
+
+/**
+ * The thread that a person means: the one of exactly this id, else the only one whose id begins so, with or without the
+ * "…" of a shortened id.
+ *
+ * @throws ThreadNotFoundError @throws CommandError "ambiguous_thread", with the candidates
+ */
+export async function findThread(store: Checkpointer, given: string): Promise<ThreadInfo> {
+  checkThreadId(given);
+  const exact = await threadInfo(store, given);
+  if (exact) return exact;
+  const start = given.replace(/…$/, "");
+  if (start === "") throw new ThreadNotFoundError(given);
+  const found = await startingWith(store, start);
+  const [first] = found;
+  if (!first) throw new ThreadNotFoundError(given);
+  if (found.length === 1) return first;
+  const names = found.slice(0, MOST_CANDIDATES).map(({ threadId }) => JSON.stringify(threadId));
+  const more = found.length > MOST_CANDIDATES ? " and others" : "";
+  throw new CommandError(
+    "ambiguous_thread",
+    `Several threads begin with ${JSON.stringify(start)}: ${names.join(", ")}${more}. Give more of the id.`,
+  );
+}
+
+/**
+ * The thread to go on with, or the id of one to begin. A beginning counts only with its "…": "user-4" is a new thread
+ * also where there is a "user-42".
+ */
+export async function findOrBegin(store: Checkpointer, given: string): Promise<{ threadId: string; isNew: boolean }> {
+  checkThreadId(given);
+  if (await threadInfo(store, given)) return { threadId: given, isNew: false };
+  if (!given.endsWith("…")) return { threadId: given, isNew: true };
+  return { threadId: (await findThread(store, given)).threadId, isNew: false };
+}
+
+async function startingWith(store: Checkpointer, start: string): Promise<ThreadInfo[]> {
+  const { items } = await store.listThreads({ prefix: start, limit: MOST_CANDIDATES + 1 });
+  if (items.length > 0 || !/[\u2400-\u2421]|<U\+/.test(start)) return items;
+  // As it was shown, with control characters made visible.
+  const shown: ThreadInfo[] = [];
+  for await (const info of allThreads(store)) {
+    if (harmlessLine(info.threadId).startsWith(start)) shown.push(info);
+    if (shown.length > MOST_CANDIDATES) break;
+  }
+  return shown;
+}
+
+/** Every thread, in the order of ids. */
+export async function* allThreads(store: Checkpointer, prefix?: string): AsyncGenerator<ThreadInfo> {
+  let after: string | undefined;
+  do {
+    const page = await store.listThreads({ after, limit: PAGE, prefix });
+    yield* page.items;
+    after = page.next ?? undefined;
+    // SQLite answers at once; without a turn of the event loop no signal would be heard until the end.
+    await nextTurn();
+  } while (after !== undefined);
+}
