@@ -47,21 +47,13 @@ export function operationError(error: unknown, lockTimeoutMs: number): Everthrea
   );
 }
 
-/** The error of a connection that could not be made, in the course of work. */
-export function connectError(error: unknown): EverthreadError {
+/** The error of a connection that could not be made. @param opening whether the store is only being opened */
+export function connectError(error: unknown, opening: boolean): EverthreadError {
   if (error instanceof EverthreadError) return error;
-  return new ConnectionLostError(
-    `No connection to Postgres: ${connectProblem(error)}.`,
-    "not_written",
-    safeCause(error),
-  );
-}
-
-/** The error of a connection that could not be made when the store was opened. */
-export function openError(error: unknown): EverthreadError {
-  if (error instanceof ConnectionLostError) return new StoreOpenError(error.message, { cause: error.cause });
-  if (error instanceof EverthreadError) return error;
-  return new StoreOpenError(`Postgres can't be opened: ${connectProblem(error)}.`, safeCause(error));
+  const problem = `No connection to Postgres: ${connectProblem(error)}.`;
+  // The error of an invalid URL holds the URL, and with it the password.
+  const options = (Object(error) as { code?: unknown }).code === "ERR_INVALID_URL" ? {} : { cause: error };
+  return opening ? new StoreOpenError(problem, options) : new ConnectionLostError(problem, "not_written", options);
 }
 
 function connectProblem(error: unknown): string {
@@ -86,11 +78,6 @@ function connectProblem(error: unknown): string {
     default:
       return text;
   }
-}
-
-/** The error of an invalid URL holds the URL, and with it the password. */
-function safeCause(error: unknown): { cause?: unknown } {
-  return (Object(error) as { code?: unknown }).code === "ERR_INVALID_URL" ? {} : { cause: error };
 }
 
 /** Node's error for a host name with several addresses has no message of its own. */

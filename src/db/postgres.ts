@@ -7,8 +7,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvalidArgumentError, messageOf } from "../errors.ts";
-import { ConnectionLostError, PoolExhaustedError, StoreClosedError, StoreOpenError } from "./errors.ts";
-import { connectError, isServerError, mayRetry, openError, operationError } from "./postgres-errors.ts";
+import { PoolExhaustedError, StoreClosedError, StoreOpenError } from "./errors.ts";
+import { connectError, isServerError, mayRetry, operationError } from "./postgres-errors.ts";
 import { Pipeline, type Row, type Statement } from "./postgres-pipeline.ts";
 
 export type { Row, Statement, Value } from "./postgres-pipeline.ts";
@@ -105,11 +105,7 @@ export class PostgresStore {
 
   /** Connects, so that what is wrong with the address or the credentials is said now. @throws StoreOpenError */
   async connect(): Promise<void> {
-    try {
-      this.#release(await this.#acquire(), false);
-    } catch (error) {
-      throw openError(error);
-    }
+    this.#release(await this.#acquire(true), false);
   }
 
   /**
@@ -178,7 +174,7 @@ export class PostgresStore {
     }
   }
 
-  async #acquire(): Promise<PgClient> {
+  async #acquire(opening = false): Promise<PgClient> {
     const timedOut = Promise.withResolvers<never>();
     const timer = setTimeout(() => timedOut.reject(this.#timeoutError()), this.#connectTimeoutMs);
     let late = false;
@@ -191,7 +187,7 @@ export class PostgresStore {
     } catch (error) {
       late = true;
       // pg's own timer may have come first; its error says nothing about the cause.
-      throw /timeout/i.test(messageOf(error)) ? this.#timeoutError() : connectError(error);
+      throw connectError(/timeout/i.test(messageOf(error)) ? this.#timeoutError() : error, opening);
     } finally {
       clearTimeout(timer);
     }
@@ -201,7 +197,7 @@ export class PostgresStore {
     const { totalCount, options } = this.#pool;
     return totalCount >= (options?.max ?? Number.POSITIVE_INFINITY)
       ? new PoolExhaustedError(this.#connectTimeoutMs, totalCount)
-      : new ConnectionLostError(`Postgres did not answer within ${this.#connectTimeoutMs} ms.`, "not_written");
+      : new Error(`it did not answer within ${this.#connectTimeoutMs} ms`);
   }
 
   #release(client: PgClient, destroy: boolean): void {
