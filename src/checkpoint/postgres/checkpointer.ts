@@ -11,6 +11,7 @@ import type {
   LogEntry,
   Page,
   PageOptions,
+  RecordedAnswer,
   RunInfo,
   ThreadInfo,
 } from "../checkpointer.ts";
@@ -28,7 +29,7 @@ import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, batchOf } from "./append.ts";
 import { escapeText, toJsonb } from "./jsonb.ts";
-import { cursorText, messagePage, runPage, threadPage } from "./listings.ts";
+import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
@@ -263,7 +264,21 @@ export class PostgresCheckpointer implements Checkpointer {
     checkQuestionId(questionId);
     const runId = checkOptionalRunId(options.runId) ?? "";
     const row = await this.#readOne("loadHitlAnswer", Q.ANSWER, [threadId, runId, questionId]);
-    return row && readAnswer(this.#prefix, threadId, questionId, row.answer ?? null);
+    return row && readAnswer(this.#prefix, threadId, questionId, row.answer);
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#store.assertOpen("listHitlAnswers");
+    checkThreadId(threadId);
+    const [rows = []] = await this.#read("listHitlAnswers", [[Q.ANSWERS, [threadId]]]);
+    return answerList(rows, threadId, this.#prefix);
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#store.assertOpen("listHitlAnswers");
+    checkThreadId(threadId);
+    const rows = await this.#read("listHitlAnswers", Q.ANSWERS, [threadId]);
+    return answerList(rows, threadId, this.#prefix);
   }
 
   async clearHitlAnswers(

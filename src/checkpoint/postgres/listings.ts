@@ -1,8 +1,8 @@
 /** What people and tools list of a store: messages, threads, runs, a page at a time. Rows come with one more than the page. */
 import type { Row } from "../../db/postgres.ts";
-import type { LogEntry, Page, RunInfo, ThreadInfo } from "../checkpointer.ts";
+import type { LogEntry, Page, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpointer.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
-import { messageRef, readMessage, toDate } from "./rows.ts";
+import { messageRef, readAnswer, readMessage, toDate } from "./rows.ts";
 
 /** A page's options, checked. */
 interface CheckedPage<Cursor> {
@@ -53,6 +53,23 @@ export function runPage(rows: Row[], { after, limit }: CheckedPage<string>): Pag
     completionSeq: typeof row.completion_seq === "string" ? Number(row.completion_seq) : null,
   }));
   return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? after) : null };
+}
+
+export function answerList(rows: Row[], threadId: string, prefix: string): RecordedAnswer[] {
+  return rows.map(({ run_id, question_id, answer }) => ({
+    // CubeLoop writes "" where there is no run.
+    runId: run_id || null,
+    questionId: String(question_id),
+    answer: readAnswer(prefix, threadId, String(question_id), answer),
+  }));
+}
+
+export function answerList(rows: Row[], threadId: string, prefix: string): RecordedAnswer[] {
+  return rows.map((row) => ({
+    runId: row.run_id ? row.run_id : null,
+    questionId: String(row.question_id),
+    answer: readAnswer(prefix, threadId, String(row.question_id), row.answer ?? null),
+  }));
 }
 
 /** A cursor as Postgres takes it: no id holds U+0000, so nothing stands between the text before it and the text with it. */

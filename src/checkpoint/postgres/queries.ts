@@ -159,6 +159,12 @@ export const SAVE_ANSWER = `WITH thread AS (INSERT INTO cubepi_threads (thread_i
 /** $1 thread, $2 run or "", $3 question. */
 export const ANSWER = `SELECT a.answer::text FROM cubepi_hitl_answers a
   WHERE a.thread_id = $1 AND a.run_id = $2 AND a.question_id = $3`;
+/** $1 thread. */
+export const ANSWERS = `SELECT a.run_id, a.question_id, a.answer::text FROM cubepi_hitl_answers a
+  WHERE a.thread_id = $1 ORDER BY a.run_id COLLATE "C", a.question_id COLLATE "C"`;
+/** $1 thread. */
+export const ANSWERS = `SELECT a.run_id, a.question_id, a.answer::text FROM cubepi_hitl_answers a
+  WHERE a.thread_id = $1 ORDER BY a.run_id COLLATE "C", a.question_id COLLATE "C"`;
 /** $1 thread, $2 run or "", $3 questions or null for all. */
 export const DELETE_ANSWERS = `DELETE FROM cubepi_hitl_answers WHERE thread_id = $1 AND run_id = $2
   AND ($3::json IS NULL OR question_id IN (SELECT json_array_elements_text($3::json)))`;

@@ -1,6 +1,6 @@
 /** Rows as values: what a row holds, or the error that names the row. */
 import type { Row } from "../../db/postgres.ts";
-import { copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
+import { checkJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import { checkPending, type PendingRequest } from "../pending.ts";
 import { messageOfColumns, readRow } from "../server-rows.ts";
@@ -24,7 +24,7 @@ export function readMessage(prefix: string, threadId: string, row: Row): Message
 /** The column `extra`. @throws CheckpointCorruptionError */
 export function readExtra(prefix: string, threadId: string, extra: string | null | undefined): JsonObject {
   const rowRef = `${prefix}threads(thread_id=${JSON.stringify(threadId)}).extra`;
-  return readRow({ threadId, backend: BACKEND, rowRef }, () => copyJsonObject(fromJsonb(textOf(extra)), "extra"));
+  return readRow({ threadId, backend: BACKEND, rowRef }, () => checkJsonObject(fromJsonb(textOf(extra))));
 }
 
 /** The column `pending_request`. @throws CheckpointCorruptionError */
@@ -34,7 +34,12 @@ export function readPending(prefix: string, threadId: string, request: string | 
 }
 
 /** The column `answer`. @throws CheckpointCorruptionError */
-export function readAnswer(prefix: string, threadId: string, questionId: string, answer: string | null): JsonValue {
+export function readAnswer(
+  prefix: string,
+  threadId: string,
+  questionId: string,
+  answer: string | null | undefined,
+): JsonValue {
   const rowRef = `${prefix}hitl_answers(thread_id=${JSON.stringify(threadId)}, question_id=${JSON.stringify(questionId)})`;
   return readRow({ threadId, backend: BACKEND, rowRef }, () => fromJsonb(textOf(answer)));
 }
