@@ -11,6 +11,7 @@ import type {
   LogEntry,
   Page,
   PageOptions,
+  RecordedAnswer,
   RunInfo,
   ThreadInfo,
 } from "../checkpointer.ts";
@@ -26,7 +27,7 @@ import { admitPending, type PendingRequest } from "../pending.ts";
 import { checkSize, insertRows, rowsOf } from "./batch.ts";
 import { toColumn } from "./columns.ts";
 import { forkThread } from "./fork.ts";
-import { readAnswerOf, readPendingOf, saveAnswer, takePending } from "./hitl.ts";
+import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, takePending } from "./hitl.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
 import { type Queries, queriesFor } from "./queries.ts";
@@ -312,6 +313,12 @@ export class MySQLCheckpointer implements Checkpointer {
     checkQuestionId(questionId);
     const key = { threadId, runId: checkOptionalRunId(options.runId) ?? "", questionId };
     return await this.#store.read("loadHitlAnswer", (session) => readAnswerOf(session, this.#tables, key));
+  }
+
+  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
+    this.#store.assertOpen("listHitlAnswers");
+    checkThreadId(threadId);
+    return await this.#store.read("listHitlAnswers", (session) => listAnswersOf(session, this.#tables, threadId));
   }
 
   async clearHitlAnswers(

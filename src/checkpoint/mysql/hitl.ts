@@ -1,6 +1,7 @@
 /** Pending requests and the ledger of answers, within a transaction. */
 import type { Session } from "../../db/mysql.ts";
 import type { JsonValue } from "../../messages/json.ts";
+import type { RecordedAnswer } from "../checkpointer.ts";
 import type { PendingRequest } from "../pending.ts";
 import type { Queries } from "./queries.ts";
 import { readAnswer, readPending } from "./rows.ts";
@@ -64,4 +65,19 @@ export async function readAnswerOf(
   const [row] = await session.rows(queries.ANSWER, [threadId, runId, questionId]);
   const same = row?.run_id === runId && row.question_id === questionId && row.thread_id === threadId;
   return same ? readAnswer(prefix, threadId, questionId, row.json) : undefined;
+}
+
+export async function listAnswersOf(
+  session: Session,
+  { queries, prefix }: Tables,
+  threadId: string,
+): Promise<RecordedAnswer[]> {
+  const rows = await session.rows(queries.ANSWERS, [threadId]);
+  return rows
+    .filter((row) => row.thread_id === threadId)
+    .map((row) => ({
+      runId: row.run_id === "" ? null : String(row.run_id),
+      questionId: String(row.question_id),
+      answer: readAnswer(prefix, threadId, String(row.question_id), row.json),
+    }));
 }

@@ -82,6 +82,8 @@ const QUERIES = {
 
   ANSWER: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers
     WHERE thread_id = ? AND run_id = ? AND question_id = ?`,
+  ANSWERS: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers
+    WHERE thread_id = ? ORDER BY CAST(run_id AS BINARY), CAST(question_id AS BINARY)`,
   SAVE_ANSWER: `INSERT INTO cubepi_hitl_answers (thread_id, run_id, question_id, answer) VALUES (?, ?, ?, ?)
     ON DUPLICATE KEY UPDATE answer = VALUES(answer), answered_at = CURRENT_TIMESTAMP`,
   DELETE_ANSWERS: "DELETE FROM cubepi_hitl_answers WHERE thread_id = ? AND CAST(run_id AS BINARY) = CAST(? AS BINARY)",

@@ -274,13 +274,6 @@ export class PostgresCheckpointer implements Checkpointer {
     return answerList(rows, threadId, this.#prefix);
   }
 
-  async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
-    this.#store.assertOpen("listHitlAnswers");
-    checkThreadId(threadId);
-    const rows = await this.#read("listHitlAnswers", Q.ANSWERS, [threadId]);
-    return answerList(rows, threadId, this.#prefix);
-  }
-
   async clearHitlAnswers(
     threadId: string,
     options: { questionIds?: readonly string[] | undefined; runId?: string | null | undefined } = {},

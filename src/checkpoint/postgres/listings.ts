@@ -64,14 +64,6 @@ export function answerList(rows: Row[], threadId: string, prefix: string): Recor
   }));
 }
 
-export function answerList(rows: Row[], threadId: string, prefix: string): RecordedAnswer[] {
-  return rows.map((row) => ({
-    runId: row.run_id ? row.run_id : null,
-    questionId: String(row.question_id),
-    answer: readAnswer(prefix, threadId, String(row.question_id), row.answer ?? null),
-  }));
-}
-
 /** A cursor as Postgres takes it: no id holds U+0000, so nothing stands between the text before it and the text with it. */
 export function cursorText(after: string): string {
   return (after.split("\0", 1)[0] ?? "").toWellFormed();

@@ -162,9 +162,6 @@ export const ANSWER = `SELECT a.answer::text FROM cubepi_hitl_answers a
 /** $1 thread. */
 export const ANSWERS = `SELECT a.run_id, a.question_id, a.answer::text FROM cubepi_hitl_answers a
   WHERE a.thread_id = $1 ORDER BY a.run_id COLLATE "C", a.question_id COLLATE "C"`;
-/** $1 thread. */
-export const ANSWERS = `SELECT a.run_id, a.question_id, a.answer::text FROM cubepi_hitl_answers a
-  WHERE a.thread_id = $1 ORDER BY a.run_id COLLATE "C", a.question_id COLLATE "C"`;
 /** $1 thread, $2 run or "", $3 questions or null for all. */
 export const DELETE_ANSWERS = `DELETE FROM cubepi_hitl_answers WHERE thread_id = $1 AND run_id = $2
   AND ($3::json IS NULL OR question_id IN (SELECT json_array_elements_text($3::json)))`;
