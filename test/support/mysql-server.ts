@@ -15,6 +15,7 @@ export const serverProgram = find("mariadbd") ?? find("mysqld");
 /** What makes it quick: the data need not survive this machine. */
 const FLAGS = [
   "--innodb-flush-log-at-trx-commit=2",
+  "--loose-innodb-file-per-table=0",
   "--innodb-buffer-pool-size=64M",
   "--max-allowed-packet=64M",
   "--max-connections=300",

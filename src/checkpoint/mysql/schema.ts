@@ -85,14 +85,14 @@ function checkVersion(version: number): number {
 }
 
 /**
- * Makes tables that CubeLoop created tell apart ids that differ by case, accent or a trailing space. It copies the tables;
- * CubeLoop goes on working with them. It fails, changing nothing, where the text of a column is not utf8mb4 and can't be
- * converted.
+ * Makes tables that CubeLoop created tell apart ids that differ by case, accent or a trailing space. It copies the tables,
+ * and CubeLoop goes on working with them. Each statement may be run again.
  */
 export function exactIdsSql(options: SchemaOptions = {}): string {
   const alter = (table: string) => `ALTER TABLE ${table} CONVERT TO CHARACTER SET utf8mb4 COLLATE ${COLLATION};\n`;
   const tables = ["cubepi_threads", "cubepi_messages", "cubepi_runs", "cubepi_hitl_answers"];
-  return prefixed(`SET foreign_key_checks = 0;\n${tables.map(alter).join("")}SET foreign_key_checks = 1;\n`, options);
+  // A column of a foreign key can't be changed while the key is there, and its name is the server's own choice.
+  return prefixed(DROP_PARENT_KEY + tables.map(alter).join("") + ADD_PARENT_KEY, options);
 }
 
 /**
@@ -195,12 +195,14 @@ const versionSql = (version: number) => `INSERT IGNORE INTO cubepi_schema_versio
 DELETE FROM cubepi_schema_version WHERE version <> ${version};
 `;
 
-/** Runs a statement only when it was not done before, which MySQL has no syntax of its own for. */
-const when = (missing: string, statement: string) => `SET @everthread_step = IF(${missing}, '${statement}', 'DO 0');
+/** Runs a statement that is made up first. */
+const prepared = (text: string) => `SET @everthread_step = ${text};
 PREPARE everthread_step FROM @everthread_step;
 EXECUTE everthread_step;
 DEALLOCATE PREPARE everthread_step;
 `;
+/** Runs a statement only when it was not done before, which MySQL has no syntax of its own for. */
+const when = (missing: string, statement: string) => prepared(`IF(${missing}, '${statement}', 'DO 0')`);
 const addColumn = (table: string, column: string, type: string) =>
   when(
     `NOT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '${table}' AND column_name = '${column}')`,
@@ -211,6 +213,16 @@ const addIndex = (table: string, index: string, columns: string) =>
     `NOT EXISTS (SELECT 1 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '${table}' AND index_name = '${index}')`,
     `CREATE INDEX ${index} ON ${table} (${columns})`,
   );
+const PARENT_KEY = `FROM information_schema.key_column_usage WHERE table_schema = DATABASE()
+  AND table_name = 'cubepi_threads' AND column_name = 'parent_thread_id' AND referenced_table_name IS NOT NULL`;
+const DROP_PARENT_KEY = prepared(
+  `COALESCE((SELECT CONCAT('ALTER TABLE cubepi_threads DROP FOREIGN KEY \`', MIN(constraint_name), '\`') ${PARENT_KEY}), 'DO 0')`,
+);
+const ADD_PARENT_KEY = when(
+  `NOT EXISTS (SELECT 1 ${PARENT_KEY})`,
+  "ALTER TABLE cubepi_threads ADD FOREIGN KEY (parent_thread_id) REFERENCES cubepi_threads (thread_id)",
+);
+
 const createTable = (name: string) => {
   const statements = SQL["0001-tables"].split("\n\n");
   const found = statements.find((statement) => statement.startsWith(`CREATE TABLE IF NOT EXISTS ${name} `));

@@ -5,7 +5,7 @@ export const SQL = {
 -- MariaDB than in MySQL: each server reads its own comment and skips the other's. The table of the version
 -- comes first, and its row last, so that tables without a version are known to be of a migration that was interrupted.
 CREATE TABLE IF NOT EXISTS cubepi_schema_version (
-  version INT NOT NULL,
+  version INT NOT NULL AUTO_INCREMENT,
   PRIMARY KEY (version)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE /*M!100500 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */;
 
