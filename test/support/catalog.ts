@@ -15,12 +15,18 @@ const PARTS = `SELECT p.relname AS on, 'PARTITION ' || c.relname || ' ' || pg_ge
 const KINDS = `SELECT relname AS on, CASE relkind WHEN 'p' THEN 'PARTITIONED BY ' || pg_get_partkeydef(oid) ELSE 'TABLE' END AS is
   FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p')`;
 
-/** One line for each table, column, constraint, index and partition, sorted. @param schema (Default: "public") */
+/**
+ * One line for each table, column, constraint, index and partition, sorted. What the partitions of a table have alike is
+ * one line that begins with their number. @param schema (Default: "public")
+ */
 export async function catalogOf(url: string, schema = "public"): Promise<string[]> {
   const lines: string[] = [];
   for (const query of [COLUMNS, CONSTRAINTS, INDEXES, PARTS, KINDS]) {
     const rows = await sql(url, query, [schema]);
     lines.push(...rows.map((row) => `${row.on}: ${row.is}`));
   }
-  return lines.sort();
+  const alike = Map.groupBy(lines, (line) =>
+    line.replaceAll(/_p\d\d/g, "_pNN").replace(/remainder \d+/, "remainder N"),
+  );
+  return [...alike].map(([line, { length }]) => (length === 1 ? line : `${length} x ${line}`)).sort();
 }
