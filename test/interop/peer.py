@@ -80,17 +80,22 @@ class Peer:
         return [request.question_id for request in channel.history]
 
 
-async def main():
+async def serve(checkpointer):
     loop = asyncio.get_running_loop()
+    peer = Peer(checkpointer)
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        name, *arguments = json.loads(line)
+        try:
+            reply = {"value": await getattr(peer, name)(*arguments)}
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), flush=True)
+
+
+async def main():
     async with SQLiteCheckpointer(sys.argv[1]) as checkpointer:
-        peer = Peer(checkpointer)
-        while line := await loop.run_in_executor(None, sys.stdin.readline):
-            name, *arguments = json.loads(line)
-            try:
-                reply = {"value": await getattr(peer, name)(*arguments)}
-            except Exception as error:
-                reply = {"error": f"{type(error).__name__}: {error}"}
-            print(json.dumps(reply), flush=True)
+        await serve(checkpointer)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

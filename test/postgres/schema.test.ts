@@ -15,8 +15,9 @@ import {
 import { textOf } from "../../src/messages/construct.ts";
 import { catalogOf } from "../support/catalog.ts";
 import { makeDatabase, plantRow, sql } from "../support/postgres.ts";
-import { python, pythonLabel, runPython } from "../support/python.ts";
+import { pythonWith, runPython } from "../support/python.ts";
 
+const asyncpg = pythonWith("asyncpg");
 const DUMP = new URL("./schema.txt", import.meta.url);
 const { url, drop } = await makeDatabase({ empty: true });
 afterAll(drop);
@@ -147,7 +148,7 @@ describe("migrate", () => {
   });
 });
 
-describe.skipIf(python.path === null)(`beside Python (${pythonLabel})`, () => {
+describe.skipIf(!asyncpg.found)(`beside Python (${asyncpg.label})`, () => {
   test("CubeLoop's own metadata and helpers make the same tables, and its steps the same as ours", async () => {
     const ddl = (await runPython("postgres_ddl.py")) as { create: string[]; upgrade: string[] };
     await fresh();

@@ -1,6 +1,7 @@
 /**
- * A process that appends numbered messages to its thread until they are all there: argv URL, thread, name, count. It begins
- * where the log says it stands, since it may have been killed and started again, and prints each number that was acknowledged.
+ * A process that appends numbered messages to threads in turn until they are all there: argv URL, thread, name, count,
+ * threads. It begins where the logs say it stands, since it may have been killed and started again, and prints each number
+ * that was acknowledged.
  */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,20 +9,25 @@ import { ConnectionLostError, StoreOpenError, ThreadConflictError } from "../../
 import { PostgresCheckpointer } from "../../src/checkpoint/postgres/checkpointer.ts";
 import { textOf, userMessage } from "../../src/messages/construct.ts";
 
-const [, , url = "", thread = "", name = "", count = "0"] = process.argv;
+const [, , url = "", thread = "", name = "", count = "0", threads = "1"] = process.argv;
 const checkpointer = await open();
 const stamp = { timestamp: null };
 
 for (;;) {
   try {
-    const loaded = await checkpointer.load(thread);
-    const texts = (loaded?.messages ?? []).map(textOf);
-    let revision = loaded?.revision ?? 0;
-    let next = texts.filter((text) => text.startsWith(`${name} `)).length;
+    // Message n is in thread n modulo their number, so what is there is the beginning of the sequence.
+    const revisions: number[] = [];
+    let next = 0;
+    for (let i = 0; i < Number(threads); i++) {
+      const loaded = await checkpointer.load(`${thread} ${i}`);
+      revisions.push(loaded?.revision ?? 0);
+      next += (loaded?.messages ?? []).filter((message) => textOf(message).startsWith(`${name} `)).length;
+    }
     while (next < Number(count)) {
-      revision = await checkpointer.append(thread, [userMessage(`${name} ${next}`, stamp)], {
-        expectedRevision: revision,
-      });
+      const i = next % Number(threads);
+      const expectedRevision = revisions[i];
+      const message = userMessage(`${name} ${next}`, stamp);
+      revisions[i] = await checkpointer.append(`${thread} ${i}`, [message], { expectedRevision });
       writeSync(1, `${next++}\n`);
     }
     break;

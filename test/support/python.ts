@@ -21,6 +21,17 @@ export const python: FoundPython | { path: null; reason: string } = findPython()
 /** What to add to the name of a suite that needs Python: the version that runs, or why it is skipped. */
 export const pythonLabel = python.path === null ? `skipped: ${python.reason}` : `cubeloop ${python.version}`;
 
+/** Whether there is a Python that has this package too, and what to add to the name of a suite that needs it. */
+export function pythonWith(name: string): { found: boolean; label: string } {
+  if (python.path === null) return { found: false, label: pythonLabel };
+  try {
+    execFileSync(python.path, ["-c", `import ${name}`], { stdio: "ignore" });
+    return { found: true, label: `${pythonLabel}, ${name}` };
+  } catch {
+    return { found: false, label: `skipped: this Python has no ${name}` };
+  }
+}
+
 function findPython(): typeof python {
   const named = process.env.EVERTHREAD_PYTHON;
   if (named) {
@@ -58,14 +69,15 @@ export async function runPython(script: string, ...args: string[]): Promise<unkn
   return JSON.parse(stdout);
 }
 
-/** A running `peer.py`: CubeLoop's checkpointer on one file, called by name. */
+/** A running `peer.py` or one of its like: CubeLoop's checkpointer on one store, called by name. */
 export class PythonPeer implements AsyncDisposable {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #lines: AsyncIterator<string>;
   #stderr = "";
 
-  constructor(path: string) {
-    this.#process = spawn(pathOfPython(), [`${INTEROP}peer.py`, path], { env });
+  /** @param script the program of test/interop that opens `path` (Default: "peer.py", for a SQLite file) */
+  constructor(path: string, script = "peer.py") {
+    this.#process = spawn(pathOfPython(), [`${INTEROP}${script}`, path], { env });
     this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr += text;
     });
