@@ -56,7 +56,7 @@ export interface PostgresStoreOptions {
   lockTimeoutMs?: number | undefined;
 }
 
-const BEGIN: Statement = { text: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" };
+const BEGIN: Statement = { text: "BEGIN ISOLATION LEVEL READ COMMITTED" };
 const BEGIN_SNAPSHOT: Statement = { text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" };
 const COMMIT: Statement = { text: "COMMIT" };
 const ROLLBACK: Statement = { text: "ROLLBACK" };

@@ -2,7 +2,13 @@
 import type { Row, Value } from "../../db/postgres.ts";
 import type { Message } from "../../messages/schema.ts";
 import { checkNewRunId, MAX_RUN_ID_LENGTH } from "../../util/ids.ts";
-import { ConnectionLostError, RunAlreadyCompletedError, ThreadConflictError } from "../errors.ts";
+import {
+  ConnectionLostError,
+  RunAlreadyCompletedError,
+  StoreError,
+  ThreadConflictError,
+  ValueTooLargeError,
+} from "../errors.ts";
 import { columnsOf } from "../server-rows.ts";
 import { toJsonb } from "./jsonb.ts";
 import * as Q from "./queries.ts";
@@ -10,16 +16,28 @@ import * as Q from "./queries.ts";
 /** A batch as the query takes it: the payloads in one piece of bytes, and where each is. */
 export interface Batch {
   payloads: Buffer;
-  lengths: number[];
+  count: number;
   rows: string;
   runIds: string[];
 }
 
+/** What one message may take, in bytes: it is read back as text of two digits a byte, and JavaScript's strings end at 512 MB. */
+const MAX_MESSAGE = 2 ** 28 - 2 ** 16;
+/** What a batch may take: the protocol's messages end at 1 GB. */
+const MAX_BATCH = 10 ** 9;
+
 /** Runs one of the queries while it holds the thread's lock, and gives its first row. */
 type Write = (sql: string, values: Value[]) => Promise<Row | undefined>;
 
+/** @throws ValueTooLargeError */
 export function batchOf(messages: readonly Message[]): Batch {
   const columns = messages.map(columnsOf);
+  for (const [i, { payload }] of columns.entries()) checkSize(`messages[${i}]`, payload.length, MAX_MESSAGE);
+  checkSize(
+    "The batch",
+    columns.reduce((sum, { payload }) => sum + payload.length, 0),
+    MAX_BATCH,
+  );
   let start = 1;
   const rows = columns.map(({ role, metadata, payload, runId }, i) => {
     const place = `"n":${i + 1},"start":${start},"length":${payload.length}`;
@@ -28,7 +46,7 @@ export function batchOf(messages: readonly Message[]): Batch {
   });
   return {
     payloads: Buffer.concat(columns.map(({ payload }) => payload)),
-    lengths: columns.map(({ payload }) => payload.length),
+    count: columns.length,
     rows: `[${rows.join(",")}]`,
     runIds: [...new Set(columns.flatMap(({ runId }) => runId ?? []))],
   };
@@ -40,7 +58,7 @@ export function batchOf(messages: readonly Message[]): Batch {
  * When the connection breaks before the answer, the batch may be stored or not. With an expected revision that is found
  * out: tried again, it can't be stored twice, and if the thread has moved by exactly these messages, they were ours.
  *
- * @throws ThreadConflictError, RunAlreadyCompletedError, InvalidIdError, ConnectionLostError
+ * @throws ThreadConflictError, RunAlreadyCompletedError, InvalidIdError, ConnectionLostError, StoreError
  */
 export async function appendBatch(
   write: Write,
@@ -80,12 +98,16 @@ async function appendOnce(
     // A longer id is taken only where another program began that run in these tables.
     if (long.includes(runId)) checkNewRunId(runId);
   }
-  throw new Error("Nothing was appended, and nothing was in the way.");
+  throw new StoreError("Postgres appended nothing, and gave no reason. Nothing was written.");
+}
+
+function checkSize(what: string, bytes: number, limit: number): void {
+  if (bytes > limit) throw new ValueTooLargeError(what, bytes, limit);
 }
 
 /** The revision up to which the thread holds the batch, if that is what moved it. @throws ThreadConflictError if not */
 async function revisionOfOurs(write: Write, conflict: ThreadConflictError, batch: Batch): Promise<number> {
-  const row = await write(Q.STORED_AFTER, [conflict.threadId, conflict.expected, batch.lengths.length]);
+  const row = await write(Q.STORED_AFTER, [conflict.threadId, conflict.expected, batch.count]);
   if (row?.payloads !== batch.payloads.toString("hex")) throw conflict;
   return Number(row.revision);
 }

@@ -125,7 +125,7 @@ export class PostgresCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     const batch = batchOf(admitMessages(messages));
-    if (batch.payloads.length === 0) {
+    if (batch.count === 0) {
       const row = await this.#readOne("append", Q.REVISION, [threadId]);
       return checkExpected(threadId, expected, Number(row?.revision ?? 0));
     }
