@@ -69,7 +69,9 @@ export class Pipeline {
 
   handleDataRow(message: { fields: readonly (string | null)[] }): void {
     const row: Row = {};
-    for (const [i, name] of this.#columns.entries()) row[name] = message.fields[i] ?? null;
+    this.#columns.forEach((name, i) => {
+      row[name] = message.fields[i] ?? null;
+    });
     this.#rows.push(row);
   }
 

@@ -61,8 +61,9 @@ const BEGIN_SNAPSHOT: Statement = { text: "BEGIN ISOLATION LEVEL REPEATABLE READ
 const COMMIT: Statement = { text: "COMMIT" };
 const ROLLBACK: Statement = { text: "ROLLBACK" };
 const LOCK_TIMEOUT = "SELECT pg_catalog.set_config('lock_timeout', $1, true)";
+const LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext($1))";
 /** In the order of their keys, so that two who take the same two locks can't wait for each other. */
-const LOCK = `SELECT pg_catalog.pg_advisory_xact_lock(key) FROM (
+const LOCKS = `SELECT pg_catalog.pg_advisory_xact_lock(key) FROM (
   SELECT DISTINCT pg_catalog.hashtext(name) AS key FROM pg_catalog.json_array_elements_text($1::json) AS names (name)
   ORDER BY key) AS keys`;
 
@@ -130,10 +131,16 @@ export class PostgresStore {
    *
    * @throws ConnectionLostError, PoolExhaustedError, LockTimeoutError, StoreError
    */
-  async write(operation: string, locks: readonly string[], statements: readonly Statement[]): Promise<Row[][]> {
+  async write(
+    operation: string,
+    locks: readonly [string, ...string[]],
+    statements: readonly Statement[],
+  ): Promise<Row[][]> {
     this.assertOpen(operation);
     const timeout = { text: LOCK_TIMEOUT, values: [`${this.#lockTimeoutMs}ms`] };
-    const lock = { text: LOCK, values: [JSON.stringify(locks)] };
+    const [name = "", ...others] = locks;
+    const lock =
+      others.length === 0 ? { text: LOCK, values: [name] } : { text: LOCKS, values: [JSON.stringify(locks)] };
     const results = await this.#track(this.#run([BEGIN, timeout, lock, ...statements, COMMIT], false));
     return results.slice(3, -1);
   }

@@ -87,18 +87,23 @@ async function appendOnce(
   { payloads, rows, runIds }: Batch,
 ): Promise<number> {
   const long = runIds.filter((id) => [...id].length > MAX_RUN_ID_LENGTH);
-  const values = [threadId, expected ?? null, JSON.stringify(runIds), JSON.stringify(long), payloads, rows];
+  const values = [threadId, expected ?? null, arrayText(runIds), payloads, rows, arrayText(long)];
   const row = await write(Q.APPEND, values);
   if (typeof row?.revision === "string") return Number(row.revision);
   const actual = Number(row?.actual);
   if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
-  const completed: string[] = JSON.parse(row?.completed ?? "[]");
+  const [completed, claimed] = [row?.completed, row?.claimed].map((list): string[] => JSON.parse(list ?? "[]"));
   for (const runId of runIds) {
-    if (completed.includes(runId)) throw new RunAlreadyCompletedError(threadId, runId);
+    if (completed?.includes(runId)) throw new RunAlreadyCompletedError(threadId, runId);
     // A longer id is taken only where another program began that run in these tables.
-    if (long.includes(runId)) checkNewRunId(runId);
+    if (long.includes(runId) && !claimed?.includes(runId)) checkNewRunId(runId);
   }
   throw new StoreError("Postgres appended nothing, and gave no reason. Nothing was written.");
+}
+
+/** A list as Postgres writes an array. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, "\\$&")}"`).join(",")}}`;
 }
 
 function checkSize(what: string, bytes: number, limit: number): void {

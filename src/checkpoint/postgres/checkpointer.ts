@@ -363,7 +363,7 @@ export class PostgresCheckpointer implements Checkpointer {
   /** Runs one statement while it holds the threads' locks, and gives its first row. */
   async #write(
     operation: string,
-    threadIds: string[],
+    threadIds: [string, ...string[]],
     sql: string,
     values: readonly Value[],
   ): Promise<Row | undefined> {

@@ -16,6 +16,7 @@ export function toJsonb(value: JsonValue): string {
 
 /** What a jsonb column holds. @throws SyntaxError when it is not JSON */
 export function fromJsonb(text: string): JsonValue {
+  if (text === "{}") return {};
   const value = JSON.parse(text) as JsonValue;
   return text.includes(MARK) ? mapTexts(value, unescapeText) : value;
 }

@@ -2,6 +2,7 @@
 import type { Row } from "../../db/postgres.ts";
 import { checkJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
+import { CheckpointCorruptionError } from "../errors.ts";
 import { checkPending, type PendingRequest } from "../pending.ts";
 import { messageOfColumns, readRow } from "../server-rows.ts";
 import { fromJsonb } from "./jsonb.ts";
@@ -16,9 +17,21 @@ export function messageRef(prefix: string, threadId: string, seq: unknown): stri
 /** A row of the log. @throws CheckpointCorruptionError */
 export function readMessage(prefix: string, threadId: string, row: Row): Message {
   const { role, metadata, payload, seq } = row;
-  return readRow({ threadId, backend: BACKEND, rowRef: messageRef(prefix, threadId, seq) }, () =>
-    messageOfColumns({ role, metadata: fromJsonb(textOf(metadata)), payload: Buffer.from(textOf(payload), "hex") }),
-  );
+  try {
+    return messageOfColumns({
+      role,
+      metadata: fromJsonb(textOf(metadata)),
+      payload: Buffer.from(textOf(payload), "hex"),
+    });
+  } catch (cause) {
+    // The name is made only where it is needed: a long log is read row by row.
+    throw new CheckpointCorruptionError({
+      threadId,
+      backend: BACKEND,
+      rowRef: messageRef(prefix, threadId, seq),
+      cause,
+    });
+  }
 }
 
 /** The column `extra`. @throws CheckpointCorruptionError */
