@@ -21,6 +21,7 @@ export { defineTool, type Tool, type ToolContext, type ToolOutput } from "./agen
 export type * from "./checkpoint/checkpointer.ts";
 export * from "./checkpoint/errors.ts";
 export { checkLimit, checkRevision, checkText } from "./checkpoint/page.ts";
+export { type AdmittedPart, admitPart } from "./checkpoint/part.ts";
 export {
   admitPending,
   checkPending,

@@ -4,6 +4,7 @@
  */
 import {
   admitMessages,
+  admitPart,
   admitPending,
   type Capabilities,
   type Checkpoint,
@@ -38,6 +39,7 @@ import {
   ThreadAlreadyExistsError,
   type ThreadInfo,
   ThreadNotFoundError,
+  type ThreadPart,
   UnsupportedError,
 } from "everthread";
 import { pageById, pageOf } from "./pages.ts";
@@ -52,6 +54,7 @@ import {
   isPending,
   isTo,
   putAnswer,
+  putPart,
   type QuestionOfRun,
   readMessage,
   revisionOf,
@@ -300,6 +303,20 @@ export class FileCheckpointer implements Checkpointer {
         completedAt: run.completedAt === null ? null : new Date(run.completedAt),
       }));
       return pageById(runs, after, limit, (run) => run.runId);
+    });
+  }
+
+  async importThread(
+    threadId: string,
+    part: ThreadPart,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    const admitted = admitPart(part);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    return this.#change("importThread", threadId, (record) => {
+      expectRevision(record, expected);
+      putPart(record, admitted);
+      return revisionOf(record);
     });
   }
 

@@ -1,5 +1,6 @@
 /** What the example backend keeps of one thread, and the rules that need nothing but this record. */
 import {
+  type AdmittedPart,
   CheckpointCorruptionError,
   checkNewRunId,
   type JsonObject,
@@ -7,6 +8,7 @@ import {
   type LogEntry,
   type Message,
   messageFromJson,
+  messageToJson,
   type PendingRequest,
   RunAlreadyCompletedError,
   RunNotCompletedError,
@@ -140,4 +142,23 @@ export function isPending({ pending }: ThreadRecord, asked: QuestionOfRun): bool
 
 export function putAnswer(record: ThreadRecord, asked: QuestionOfRun, answer: JsonValue): void {
   record.answers = [...record.answers.filter((one) => !isTo(one, asked)), { ...asked, answer }];
+}
+
+/** Puts a part of another store's thread into this one. */
+export function putPart(record: ThreadRecord, part: AdmittedPart): void {
+  for (const { message, createdAt } of part.messages) {
+    const position = ++record.lastPosition;
+    const [at, text] = [createdAt.toISOString(), messageToJson(message)];
+    record.messages.push({ position, runId: message.run_id ?? null, createdAt: at, message: text });
+  }
+  for (const run of part.runs) {
+    const [claimedAt, completedAt] = [run.claimedAt.toISOString(), run.completedAt?.toISOString() ?? null];
+    record.runs = record.runs.filter(({ runId }) => runId !== run.runId);
+    record.runs.push({ ...run, claimedAt, completedAt });
+  }
+  record.parentThreadId = part.parentThreadId ?? record.parentThreadId;
+  if (part.extra || part.parentThreadId !== undefined) record.extra = { ...record.extra, ...part.extra };
+  if (part.pending !== undefined) record.pending = part.pending;
+  if (part.answers) record.answers = [];
+  for (const { answer, ...asked } of part.answers ?? []) putAnswer(record, asked, answer);
 }

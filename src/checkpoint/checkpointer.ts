@@ -82,6 +82,22 @@ export interface RecordedAnswer {
   answer: JsonValue;
 }
 
+/** A thread as it stands in another store, or a piece of it. What is left out stays as it is here. */
+export interface ThreadPart {
+  /** Put after the thread's last message. Here those of a completed run are taken too. */
+  messages?: readonly { message: Message; createdAt: Date }[] | undefined;
+  /** Each is put in place of the run of that id, if there is one. */
+  runs?: readonly RunInfo[] | undefined;
+  /** Where it was forked from: the id of a thread that need not be here. */
+  parentThreadId?: string | undefined;
+  /** Merged as by `saveExtra`. */
+  extra?: JsonObject | undefined;
+  /** Put in place of the question that the thread waits on; null removes that. */
+  pending?: { request: PendingRequest; runId: string | null } | null | undefined;
+  /** Put in place of the whole ledger of the thread. */
+  answers?: readonly RecordedAnswer[] | undefined;
+}
+
 /** One page of a listing; hand `next` back as `after` for the following page. Null when there is no more. */
 export interface Page<T, Cursor> {
   items: T[];
@@ -203,6 +219,20 @@ export interface Checkpointer extends AsyncDisposable {
   listThreads(page?: PageOptions<string> & { prefix?: string | undefined }): Promise<Page<ThreadInfo, string>>;
   /** The runs of a thread, in the order of their ids; the cursor is a run id. */
   listRuns(threadId: string, page?: PageOptions<string>): Promise<Page<RunInfo, string>>;
+
+  /**
+   * Puts a thread of another store here, or a piece of it, as it stood there: with its times and its order of completion. All
+   * or nothing, and it gives the new revision. For copies (`copyThreads`); an agent's program appends.
+   *
+   * @param options.expectedRevision as for append (Default: none)
+   * @throws ThreadConflictError
+   * @throws InvalidMessageError, InvalidArgumentError, InvalidIdError (also for a run id of over 64 characters)
+   */
+  importThread(
+    threadId: string,
+    part: ThreadPart,
+    options?: { expectedRevision?: number | undefined },
+  ): Promise<number>;
 
   /**
    * Erases a thread: messages, extra, runs, pending request, answers and archives go together. Its forks stay whole.

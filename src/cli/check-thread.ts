@@ -22,11 +22,12 @@ interface Seen {
 }
 
 /** Of the model view's findings those that tell of a crash or of another program's fault. */
-const FINDINGS: Partial<Record<Finding["kind"], string>> = {
-  dangling_call: "has no result: the run was interrupted, and whether the tool ran is not known",
-  orphan_result: "is of a result without a call",
-  duplicate_result: "has a second result",
-  misplaced_result: "has its result after another message",
+const FINDINGS: Partial<Record<Finding["kind"], (toolCallId: string) => string>> = {
+  dangling_call: (id) =>
+    `Tool call ${id} has no result: its run was interrupted, and whether the tool ran is not known.`,
+  orphan_result: (id) => `The result to tool call ${id} has no call before it.`,
+  duplicate_result: (id) => `Tool call ${id} has a result already, and this is another.`,
+  misplaced_result: (id) => `The result to tool call ${id} does not follow its call.`,
 };
 
 /** Every problem of a thread. Never throws: one that can't be read at all has that as its problem. */
@@ -65,7 +66,7 @@ function looseCalls(seen: readonly Seen[], { pending }: Rest): Problem[] {
     // The calls of the turn that waits on a person have no results yet.
     if (what === undefined || (kind === "dangling_call" && index === waiting)) return [];
     const row = seen[index]?.rowRef;
-    const problem = `Tool call ${JSON.stringify(toolCallId)} ${what}.`;
+    const problem = what(JSON.stringify(toolCallId));
     return [{ severity: "warning", kind, ...(row === undefined ? {} : { row_ref: row }), problem }];
   });
 }

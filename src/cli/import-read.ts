@@ -140,7 +140,9 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
       thread.pending = { request: admitPending(record.request), runId: checkOptionalRunId(record.run_id) };
       return after;
     case "damaged":
-      throw new Error(`stands for a row that was damaged when it was exported: ${String(record.problem)}`);
+      throw new Error(
+        `stands for a row that was damaged when it was exported: ${String(record.row_ref ?? record.problem)}`,
+      );
     default:
       throw new Error(`is of an unknown type, ${JSON.stringify(record.type)}`);
   }

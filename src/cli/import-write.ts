@@ -37,14 +37,15 @@ export async function writeThread(store: Checkpointer, thread: FileThread): Prom
   }
 }
 
-function everything(thread: FileThread): Missing {
+function everything({ messages, runs, extra, pending }: FileThread): Missing {
+  const nothingElse = messages.length === 0 && runs.length === 0 && pending === undefined;
   return {
-    claims: thread.runs.map(({ runId }) => runId),
-    messages: thread.messages.length > 0,
+    claims: runs.map(({ runId }) => runId),
+    messages: messages.length > 0,
     // Where there is nothing else, this is what makes the thread be there.
-    extra: Object.keys(thread.extra).length > 0 || (thread.messages.length === 0 && thread.runs.length === 0),
-    pending: thread.pending !== undefined,
-    completions: completedIn(thread),
+    extra: Object.keys(extra).length > 0 || nothingElse,
+    pending: pending !== undefined,
+    completions: completedIn(runs),
   };
 }
 
@@ -96,14 +97,14 @@ function compareRuns(stored: readonly RunInfo[], thread: FileThread): Pick<Missi
   const other = stored.find(({ runId }) => !inFile.has(runId));
   if (other) return `the store has another run, ${JSON.stringify(other.runId)}`;
   const completed = stored.filter(({ completionSeq }) => completionSeq !== null);
-  const order = completedIn(thread);
+  const order = completedIn(thread.runs);
   if (completed.some(({ runId }, i) => order[i] !== runId)) return "its runs completed in another order";
   const claims = thread.runs.map(({ runId }) => runId).filter((runId) => !known.has(runId));
   return { claims, completions: order.slice(completed.length) };
 }
 
 /** The runs that completed, in the order in which they did. */
-function completedIn({ runs }: FileThread): string[] {
+function completedIn(runs: FileThread["runs"]): string[] {
   return runs
     .flatMap(({ runId, completionSeq }) => (completionSeq === null ? [] : [{ runId, completionSeq }]))
     .sort((a, b) => a.completionSeq - b.completionSeq)

@@ -10,12 +10,11 @@ export async function main(argv: readonly string[]): Promise<void> {
   listenForInterrupts();
   const end = argv.indexOf("--");
   const json = argv.slice(0, end === -1 ? undefined : end).includes("--json");
-  let exitCode = await run(argv, json).catch((error: unknown) => reportError(error, json));
+  const exitCode = await run(argv, json).catch((error: unknown) => reportError(error, json));
   // What is still to be written first; then exit(), since tools may keep connections or timers of their own.
   for (const stream of [process.stdout, process.stderr]) {
     await new Promise<void>((resolve) => stream.write("", () => resolve()));
   }
-  exitCode ||= Number(process.exitCode ?? EXIT.ok);
   process.exit(exitCode);
 }
 

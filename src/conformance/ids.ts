@@ -50,15 +50,19 @@ const BY_THREAD: Method[] = [
   ["listHitlAnswers", (store, id) => store.listHitlAnswers(id)],
   ["clearHitlAnswers", (store, id) => store.clearHitlAnswers(id)],
   ["listMessages", (store, id) => store.listMessages(id)],
+  ["importThread", (store, id) => store.importThread(id, {})],
   ["listRuns", (store, id) => store.listRuns(id)],
   ["deleteThread", (store, id) => store.deleteThread(id)],
 ];
+
+const RUN = { claimedAt: new Date(), completedAt: null, completionSeq: null };
 
 const BY_RUN: Method[] = [
   ["claimRun", (store, id) => store.claimRun("thread", id)],
   ["markRunComplete", (store, id) => store.markRunComplete("thread", id)],
   ["snapshot", (store, id) => store.snapshot("thread", { afterRunId: id })],
   ["fork", (store, id) => store.fork("thread", "new", { afterRunId: id })],
+  ["importThread", (store, id) => store.importThread("thread", { runs: [{ ...RUN, runId: id }] })],
 ];
 
 /** Where null says that there is no run. */
@@ -73,6 +77,14 @@ const BY_OPTIONAL_RUN: Method[] = [
   ["saveHitlAnswer", (store, id) => store.saveHitlAnswer("thread", "q", 1, { runId: id })],
   ["loadHitlAnswer", (store, id) => store.loadHitlAnswer("thread", "q", { runId: id })],
   ["clearHitlAnswers", (store, id) => store.clearHitlAnswers("thread", { runId: id })],
+  [
+    "importThread of a question",
+    (store, id) => store.importThread("thread", { pending: { request: request("q"), runId: id } }),
+  ],
+  [
+    "importThread of an answer",
+    (store, id) => store.importThread("thread", { answers: [{ runId: id, questionId: "q", answer: 1 }] }),
+  ],
 ];
 
 const BY_QUESTION: Method[] = [
@@ -89,6 +101,10 @@ const BY_QUESTION: Method[] = [
   ["saveHitlAnswer", (store, id) => store.saveHitlAnswer("thread", id, 1)],
   ["loadHitlAnswer", (store, id) => store.loadHitlAnswer("thread", id)],
   ["clearHitlAnswers", (store, id) => store.clearHitlAnswers("thread", { questionIds: ["q", id] })],
+  [
+    "importThread",
+    (store, id) => store.importThread("thread", { answers: [{ runId: null, questionId: id, answer: 1 }] }),
+  ],
 ];
 
 /** Where the id is a field of a record. */

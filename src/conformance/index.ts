@@ -9,6 +9,7 @@ import type { ConformanceCase } from "./case.ts";
 import { damageCases } from "./damage.ts";
 import { forkCases } from "./forks.ts";
 import { idCases } from "./ids.ts";
+import { importCases } from "./import.ts";
 import { lifecycleCases } from "./lifecycle.ts";
 import { listingCases } from "./listing.ts";
 import { loadCases } from "./load.ts";
@@ -32,6 +33,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...loadCases,
   ...runCases,
   ...forkCases,
+  ...importCases,
   ...pendingCases,
   ...structureCases,
   ...valueCases,

@@ -32,6 +32,7 @@ const METHODS: [name: string, call: (store: Checkpointer) => Promise<unknown>][]
   ["listMessages", (store) => store.listMessages("thread")],
   ["listThreads", (store) => store.listThreads()],
   ["listRuns", (store) => store.listRuns("thread")],
+  ["importThread", (store) => store.importThread("thread", { extra: { a: 1 } })],
   ["deleteThread", (store) => store.deleteThread("thread")],
   ["backup", (store) => store.backup(join(tmpdir(), "everthread-never-written"))],
   ["checkIntegrity", (store) => store.checkIntegrity()],

@@ -10,6 +10,8 @@ export interface OpenedFile {
   path: string;
   /** What SQLite is given. */
   location: string | URL;
+  /** Opened to read, but through a connection that could write. */
+  couldWrite?: true;
 }
 
 const MAGIC = "SQLite format 3\0";
@@ -46,14 +48,22 @@ export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
     );
   }
   const { wal } = checkHeader(absolute, readOnly);
-  // A WAL file needs its -shm, which a read-only directory refuses; without a -wal nothing is missing from the file itself.
-  const immutable = readOnly && wal && !isAllowed(parent, fs.constants.W_OK);
-  if (immutable && fs.existsSync(`${absolute}-wal`) && !fs.existsSync(`${absolute}-shm`)) {
-    throw new StoreOpenError(
-      `${absolute} has a -wal file that can't be read in a read-only directory. Copy ${absolute} and ${absolute}-wal to a writable one.`,
-    );
+  return readOnly && wal ? openWalToRead(absolute, parent) : { path: absolute, location: absolute };
+}
+
+/** A file in WAL mode can't be read without its -shm, and a reader that makes one can't remove it. */
+function openWalToRead(absolute: string, parent: string): OpenedFile {
+  const mayWrite = isAllowed(parent, fs.constants.W_OK) && isAllowed(absolute, fs.constants.W_OK);
+  if (fs.existsSync(`${absolute}-wal`)) {
+    if (!mayWrite && !fs.existsSync(`${absolute}-shm`)) {
+      throw new StoreOpenError(
+        `${absolute} has a -wal file that can't be read in a read-only directory. Copy ${absolute} and ${absolute}-wal to a writable one.`,
+      );
+    }
+    return { path: absolute, location: absolute };
   }
-  if (!immutable || fs.existsSync(`${absolute}-wal`)) return { path: absolute, location: absolute };
+  // A connection that could write removes what it made when it closes. With no -wal there is nothing it would write.
+  if (mayWrite) return { path: absolute, location: absolute, couldWrite: true };
   const location = pathToFileURL(absolute);
   location.searchParams.set("immutable", "1");
   return { path: absolute, location };

@@ -75,7 +75,7 @@ export class SqliteStore {
     const { readOnly = false, busyTimeoutMs = 5000, durability = "full" } = options;
     let db: sqlite.DatabaseSync;
     try {
-      db = new sqlite.DatabaseSync(file.location, { readOnly });
+      db = new sqlite.DatabaseSync(file.location, { readOnly: readOnly && !file.couldWrite });
     } catch (error) {
       // Node takes a URL since 22.15.
       if (error instanceof TypeError && file.location instanceof URL) {

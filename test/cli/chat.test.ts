@@ -1,12 +1,14 @@
 /** chat and respond without a terminal: as scripts use them. */
-import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
 import { assistantMessage, toolCall, userMessage } from "../../src/messages/construct.ts";
 import { chatStream, startProviderServer } from "../support/provider-server.ts";
 import { tempDir } from "../support/temp.ts";
-import { everthread, type Outcome, outcome, shows, start } from "./support.ts";
+import { everthread, type Outcome, outcome, plainEnv, shows, start } from "./support.ts";
 
 const TOOLS = `
 import { writeFileSync } from "node:fs";
@@ -379,6 +381,30 @@ describe("models", () => {
       [path, expect.stringContaining("secret-key")],
     ]);
   });
+
+  test.each(["anthropic", "openai", "openai-compatible"])(
+    "%s without its package says what to install",
+    async (provider) => {
+      const home = tempDir(onTestFinished);
+      const root = fileURLToPath(new URL("../..", import.meta.url));
+      for (const part of ["bin", "dist", "package.json"])
+        cpSync(join(root, part), join(home, part), { recursive: true });
+      const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+      for (const name of Object.keys(dependencies)) {
+        mkdirSync(dirname(join(home, "node_modules", name)), { recursive: true });
+        symlinkSync(join(root, "node_modules", name), join(home, "node_modules", name));
+      }
+      const args = ["chat", "hi", "--db", "memory:", "--model", `${provider}:m`, "--base-url", "http://127.0.0.1:9"];
+      const run = spawnSync(process.execPath, [join(home, "bin/everthread.js"), ...args], {
+        encoding: "utf8",
+        env: plainEnv({}),
+      });
+      expect(run.stderr).toBe(
+        `error: The model ${provider}:m needs a package that is not installed: npm install @ai-sdk/${provider}\n`,
+      );
+      expect(run.status).toBe(1);
+    },
+  );
 
   test("ANTHROPIC_BASE_URL is taken with and without the version", async () => {
     const provider = await server();

@@ -24,7 +24,10 @@ export interface RunOptions {
 /** The environment without what could change a command's behaviour. */
 export function plainEnv(options: RunOptions): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
-    ([name]) => !/^(EVERTHREAD_|ANTHROPIC_|OPENAI_|NO_COLOR|FORCE_COLOR|COLUMNS|DEBUG|NODE_OPTIONS|NODE_V8)/.test(name),
+    ([name]) =>
+      !/^(EVERTHREAD_|ANTHROPIC_|OPENAI_|NO_COLOR|FORCE_COLOR|NODE_DISABLE_COLORS|COLORTERM|CI$|TEAMCITY|TMUX|COLUMNS|DEBUG|NODE_OPTIONS|NODE_V8)/.test(
+        name,
+      ),
   );
   return { ...Object.fromEntries(kept), ...(options.db ? { EVERTHREAD_DB: options.db } : {}), ...options.env };
 }

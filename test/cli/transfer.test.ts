@@ -1,5 +1,14 @@
 /** export, import, fork and backup: threads out of a store and into another. */
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -511,6 +520,21 @@ describe("backup", () => {
     expect(readdirSync(dir).sort()).toEqual(["a.db", "b.db"]);
   });
 });
+
+test.each(["cubepi-0.13.6", "kinds", "runs", "waiting"])(
+  "what CubeLoop wrote comes through an import whole: %s",
+  async (name) => {
+    const { db, copy, file, open } = await directory();
+    copyFileSync(new URL(`../golden/${name}.sqlite3`, import.meta.url), db);
+    expect((await everthread(["export", "--all", "-o", file], { db })).code).toBe(0);
+    expect((await everthread(["import", file], { db: copy })).code).toBe(0);
+    const [source, target] = [await open("a.db"), await open("b.db")];
+    const { items } = await source.listThreads({ limit: 1000 });
+    expect(items.length).toBeGreaterThan(2);
+    for (const { threadId } of items)
+      expect(await everything(target, threadId)).toEqual(await everything(source, threadId));
+  },
+);
 
 test("a result and its call come through an import together", async () => {
   const { db, copy, file, open } = await directory();

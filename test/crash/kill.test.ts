@@ -8,7 +8,7 @@ import { textOf } from "../../src/messages/construct.ts";
 import { startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
 
-const WRITER = new URL("./writer.ts", import.meta.url);
+const WRITER = new URL("./writer.mjs", import.meta.url);
 
 for (const journalMode of ["delete", "wal", "truncate", "persist"] as const) {
   test.concurrent(`D9 25 writers killed at once after an append (${journalMode}): every acknowledged message is there`, async ({
@@ -25,7 +25,7 @@ for (const journalMode of ["delete", "wal", "truncate", "persist"] as const) {
       expect(await checkpointer.checkIntegrity()).toEqual([]);
       await checkpointer.append("t", []);
     }
-  }, 60_000);
+  }, 120_000);
 }
 
 /** Kills a child once it has said `n` lines, and gives how many whole lines it said in all. */

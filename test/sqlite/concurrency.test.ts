@@ -8,7 +8,7 @@ import { textOf, userMessage } from "../../src/messages/construct.ts";
 import { ended, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
 
-const MANY = new URL("./many-writer.ts", import.meta.url);
+const MANY = new URL("./many-writer.mjs", import.meta.url);
 const HOLDER = new URL("./lock-holder.mjs", import.meta.url);
 
 test("C1 25 stores opened at once on a new file, one append each: all there, no error", async () => {

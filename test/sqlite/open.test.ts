@@ -385,3 +385,18 @@ test("a backup's path is checked like a store's", async () => {
   await expect(store.backup("")).rejects.toEqual(code("invalid_argument"));
   await expect(store.backup(join(tempDir(), "none", "b.db"))).rejects.toThrow(/There is no directory/);
 });
+
+test("X11 reading a file in WAL mode leaves nothing beside it, and the file as it was", async () => {
+  const dir = tempDir();
+  const path = join(dir, "a.db");
+  const store = await SqliteCheckpointer.open(path, { journalMode: "wal" });
+  await store.append("t", [userMessage("hi")]);
+  await store.close();
+  const before = fs.readFileSync(path);
+  const reader = await SqliteCheckpointer.open(path, { readOnly: true });
+  expect((await reader.load("t"))?.messages).toHaveLength(1);
+  await expect(reader.append("t", [userMessage("no")])).rejects.toEqual(code("store_read_only"));
+  await reader.close();
+  expect(fs.readdirSync(dir)).toEqual(["a.db"]);
+  expect(fs.readFileSync(path)).toEqual(before);
+});

@@ -2,7 +2,7 @@
 import { StoreClosedError } from "../../db/errors.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { messageFromJson, messageToJson } from "../../messages/codec.ts";
-import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import {
   checkNewRunId,
@@ -23,6 +23,7 @@ import type {
   RecordedAnswer,
   RunInfo,
   ThreadInfo,
+  ThreadPart,
 } from "../checkpointer.ts";
 import {
   RunAlreadyClaimedError,
@@ -35,12 +36,15 @@ import {
   UnsupportedError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPart } from "../part.ts";
 import type { PendingRequest } from "../pending.ts";
 import {
   answerKey,
   copyDate,
   emptyThread,
   hasAnything,
+  mergeExtra,
+  putPart,
   revisionOf,
   type StoredMessage,
   storedPending,
@@ -110,10 +114,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     const changes = copyJsonObject(extra, "extra");
     this.#checkRevision(threadId, expected);
-    const thread = this.#thread(threadId);
-    const merged: JsonObject = JSON.parse(thread.extra ?? "{}");
-    for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
-    thread.extra = JSON.stringify(merged);
+    mergeExtra(this.#thread(threadId), changes);
   }
 
   async claimRun(threadId: string, runId: string): Promise<void> {
@@ -300,6 +301,20 @@ export class MemoryCheckpointer implements Checkpointer {
       .sort((a, b) => compareCodePoints(a.runId, b.runId));
     const items = rest.slice(0, limit).map((run) => structuredClone(run));
     return { items, next: rest.length > limit ? (items.at(-1)?.runId ?? after) : null };
+  }
+
+  async importThread(
+    threadId: string,
+    part: ThreadPart,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#enter("importThread", threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const admitted = admitPart(part);
+    this.#checkRevision(threadId, expected);
+    const thread = this.#thread(threadId);
+    putPart(thread, admitted, () => ++this.#lastPosition);
+    return revisionOf(thread);
   }
 
   async deleteThread(threadId: string): Promise<boolean> {

@@ -1,5 +1,8 @@
 /** A thread as the in-memory engine holds it. */
+import { messageToJson } from "../../messages/codec.ts";
+import { type JsonObject, setOwn } from "../../messages/json.ts";
 import type { RunInfo } from "../checkpointer.ts";
+import type { AdmittedPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 
 // Values are kept as JSON text: what goes in and what comes out are copies, as with any other store.
@@ -53,4 +56,31 @@ export function storedPending(request: PendingRequest, runId: string | null) {
 
 export function answerKey(runId: string | null, questionId: string): string {
   return JSON.stringify([runId ?? "", questionId]);
+}
+
+export function mergeExtra(thread: Thread, changes: JsonObject): void {
+  const merged: JsonObject = JSON.parse(thread.extra ?? "{}");
+  for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
+  thread.extra = JSON.stringify(merged);
+}
+
+/** Puts a part of another store's thread into this one. @param nextPosition gives each message its place */
+export function putPart(thread: Thread, part: AdmittedPart, nextPosition: () => number): void {
+  for (const { message, createdAt } of part.messages) {
+    const runId = message.run_id ?? null;
+    thread.messages.push({ position: nextPosition(), json: messageToJson(message), runId, createdAt });
+  }
+  for (const run of part.runs) thread.runs.set(run.runId, run);
+  if (part.parentThreadId !== undefined) {
+    thread.parentThreadId = part.parentThreadId;
+    thread.extra ??= "{}";
+  }
+  if (part.extra) mergeExtra(thread, part.extra);
+  if (part.pending === null) thread.pending = undefined;
+  else if (part.pending) thread.pending = storedPending(part.pending.request, part.pending.runId);
+  if (part.answers) {
+    thread.answers = new Map(
+      part.answers.map(({ runId, questionId, answer }) => [answerKey(runId, questionId), JSON.stringify(answer)]),
+    );
+  }
 }

@@ -5,15 +5,7 @@ import { openSqliteFile } from "../../db/sqlite-file.ts";
 import { checkSqliteOptions } from "../../db/sqlite-options.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { messageToJson } from "../../messages/codec.ts";
-import {
-  checkJsonObject,
-  copyJson,
-  copyJsonObject,
-  type JsonObject,
-  type JsonValue,
-  parseKeepingNumbers,
-  setOwn,
-} from "../../messages/json.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue, parseKeepingNumbers } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import {
   checkNewRunId,
@@ -33,6 +25,7 @@ import type {
   RecordedAnswer,
   RunInfo,
   ThreadInfo,
+  ThreadPart,
 } from "../checkpointer.ts";
 import {
   RunAlreadyClaimedError,
@@ -44,11 +37,13 @@ import {
   ThreadNotFoundError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPart } from "../part.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
 import { listHitlAnswers, listMessages, listRuns, listThreads } from "./listings.ts";
 import * as Q from "./queries.ts";
-import { BACKEND, readAnswer, readJson, readMessage } from "./rows.ts";
+import { BACKEND, readAnswer, readExtra, readJson, readMessage } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
+import { mergeExtra, putPart } from "./writes.ts";
 
 export type { SqliteOptions };
 
@@ -105,7 +100,7 @@ export class SqliteCheckpointer implements Checkpointer {
       if (rows.length === 0 && start === 0 && !extraRow) return undefined;
       return {
         messages: rows.map((row) => readMessage(threadId, row.id, row.message_json)),
-        extra: extraRow ? this.#readExtra(threadId, extraRow.extra_json) : {},
+        extra: extraRow ? readExtra(threadId, extraRow.extra_json) : {},
         revision: Number(rows.at(-1)?.id ?? start),
         parentThreadId: (extraRow?.parent_thread_id as string | null | undefined) ?? null,
         tail,
@@ -146,10 +141,7 @@ export class SqliteCheckpointer implements Checkpointer {
     const changes = copyJsonObject(extra, "extra");
     await this.#store.write("saveExtra", () => {
       if (expected !== undefined) this.#checkRevision(threadId, expected);
-      const row = this.#get(Q.EXTRA, threadId);
-      const merged = row ? this.#readExtra(threadId, row.extra_json, parseKeepingNumbers) : {};
-      for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
-      this.#store.prepare(Q.SAVE_EXTRA).run(threadId, JSON.stringify(merged));
+      mergeExtra(this.#store, threadId, changes);
     });
   }
 
@@ -205,7 +197,7 @@ export class SqliteCheckpointer implements Checkpointer {
       this.#store.prepare(Q.FORK_MESSAGES).run({ source: sourceThreadId, cut, target: newThreadId });
       this.#store.prepare(Q.FORK_RUNS).run({ source: sourceThreadId, cut, target: newThreadId });
       const row = this.#get(Q.EXTRA, sourceThreadId);
-      const extra = row ? this.#readExtra(sourceThreadId, row.extra_json, parseKeepingNumbers) : {};
+      const extra = row ? readExtra(sourceThreadId, row.extra_json, parseKeepingNumbers) : {};
       if (metadata) extra.fork = metadata;
       this.#store.prepare(Q.INSERT_FORK_EXTRA).run(newThreadId, JSON.stringify(extra), sourceThreadId);
     });
@@ -345,6 +337,21 @@ export class SqliteCheckpointer implements Checkpointer {
     return await this.#store.read("listRuns", () => listRuns(this.#store, threadId, checked));
   }
 
+  async importThread(
+    threadId: string,
+    part: ThreadPart,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#store.assertOpen("importThread");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const admitted = admitPart(part);
+    return await this.#store.write("importThread", () => {
+      const revision = this.#checkRevision(threadId, expected);
+      return putPart(this.#store, threadId, admitted) ?? revision;
+    });
+  }
+
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
@@ -401,11 +408,5 @@ export class SqliteCheckpointer implements Checkpointer {
 
   #takePending(threadId: string, questionId: string, runId: string | null): boolean {
     return Number(this.#store.prepare(Q.DELETE_PENDING_IF_MATCHES).run(threadId, questionId, runId).changes) === 1;
-  }
-
-  /** @param parse how the text is read (Default: JSON.parse) */
-  #readExtra(threadId: string, json: unknown, parse?: (text: string) => unknown): JsonObject {
-    const rowRef = `thread_extra.thread_id=${JSON.stringify(threadId)}`;
-    return readJson(threadId, rowRef, json, checkJsonObject, parse);
   }
 }

@@ -68,6 +68,13 @@ export const THREAD_INFO = `SELECT count(*) AS count, coalesce(max(id), 0) AS re
     EXISTS (SELECT 1 FROM thread_pending_request WHERE thread_id = :thread) AS pending
   FROM messages WHERE thread_id = :thread`;
 
+export const IMPORT_MESSAGE = "INSERT INTO messages (thread_id, message_json, created_at, run_id) VALUES (?, ?, ?, ?)";
+export const IMPORT_RUN = `INSERT OR REPLACE INTO runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
+  VALUES (?, ?, ?, ?, ?)`;
+export const IMPORT_PARENT = `INSERT INTO thread_extra (thread_id, extra_json, parent_thread_id) VALUES (?, '{}', ?)
+  ON CONFLICT (thread_id) DO UPDATE SET parent_thread_id = excluded.parent_thread_id`;
+export const DELETE_LEDGER = "DELETE FROM thread_hitl_answers WHERE thread_id = ?";
+
 /** Everything a thread has, for its erasure. */
 export const DELETE_THREAD = ["messages", "thread_extra", "thread_pending_request", "thread_hitl_answers", "runs"].map(
   (table) => `DELETE FROM ${table} WHERE thread_id = ?`,
