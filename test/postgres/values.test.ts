@@ -256,4 +256,33 @@ describe("threads", () => {
     });
     expect(await sql(url, "SELECT 1 FROM cubepi_threads")).toEqual([]);
   });
+
+  test("a run id of over 64 characters is taken where another program claimed it, whatever is in it", async () => {
+    const runId = `{"\\,} null ${"é".repeat(100)}`;
+    const message = userMessage("x", { run_id: runId });
+    await expect(store.append("t", [message])).rejects.toMatchObject({ code: "invalid_id" });
+    await sql(url, "INSERT INTO cubepi_threads (thread_id) VALUES ('t')");
+    await sql(url, "INSERT INTO cubepi_runs (thread_id, run_id) VALUES ('t', $1)", [runId]);
+    await store.append("t", [message]);
+    const other = userMessage("y", { run_id: "z".repeat(65) });
+    await expect(store.append("t", [message, other])).rejects.toThrow("65 characters");
+    await store.markRunComplete("t", runId);
+    await expect(store.append("t", [message])).rejects.toMatchObject({ code: "run_already_completed" });
+    expect(await store.snapshot("t", { afterRunId: runId })).toEqual([message]);
+  });
+
+  test("a list of many threads, most of which hold nothing, is read page by page", async () => {
+    await sql(url, "INSERT INTO cubepi_threads (thread_id) SELECT 'bare ' || i FROM generate_series(1, 500) AS i");
+    for (const id of ["bare 7", "bare 77", "zz"]) await store.append(id, [userMessage("hi")]);
+    const seen: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await store.listThreads({ after, limit: 1 });
+      seen.push(...page.items.map((thread) => thread.threadId));
+      if (page.next === null) break;
+      after = page.next;
+    }
+    expect(seen).toEqual(["bare 7", "bare 77", "zz"]);
+    expect((await store.listThreads({ prefix: "a\0", after: "x\0y" })).items).toEqual([]);
+    expect((await store.listThreads({ after: "bare 77\0" })).items.map((thread) => thread.threadId)).toEqual(["zz"]);
+  });
 });

@@ -12,6 +12,7 @@ import {
 import { columnsOf } from "../server-rows.ts";
 import { toJsonb } from "./jsonb.ts";
 import * as Q from "./queries.ts";
+import { checkExpected } from "./verdicts.ts";
 
 /** A batch as the query takes it: the payloads in one piece of bytes, and where each is. */
 export interface Batch {
@@ -29,8 +30,8 @@ const MAX_BATCH = 10 ** 9;
 /** Runs one of the queries while it holds the thread's lock, and gives its first row. */
 type Write = (sql: string, values: Value[]) => Promise<Row | undefined>;
 
-/** @throws ValueTooLargeError */
-export function batchOf(messages: readonly Message[]): Batch {
+/** @param times when each was stored, for messages of another store (Default: now) @throws ValueTooLargeError */
+export function batchOf(messages: readonly Message[], times: readonly Date[] = []): Batch {
   const columns = messages.map(columnsOf);
   for (const [i, { payload }] of columns.entries()) checkSize(`messages[${i}]`, payload.length, MAX_MESSAGE);
   checkSize(
@@ -42,7 +43,8 @@ export function batchOf(messages: readonly Message[]): Batch {
   const rows = columns.map(({ role, metadata, payload, runId }, i) => {
     const place = `"n":${i + 1},"start":${start},"length":${payload.length}`;
     start += payload.length;
-    return `{${place},"role":"${role}","metadata":${toJsonb(metadata)},"run_id":${JSON.stringify(runId)}}`;
+    const more = `"role":"${role}","run_id":${JSON.stringify(runId)},"created_at":${JSON.stringify(times[i] ?? null)}`;
+    return `{${place},${more},"metadata":${toJsonb(metadata)}}`;
   });
   return {
     payloads: Buffer.concat(columns.map(({ payload }) => payload)),
@@ -90,8 +92,7 @@ async function appendOnce(
   const values = [threadId, expected ?? null, arrayText(runIds), payloads, rows, arrayText(long)];
   const row = await write(Q.APPEND, values);
   if (typeof row?.revision === "string") return Number(row.revision);
-  const actual = Number(row?.actual);
-  if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
+  checkExpected(threadId, expected, Number(row?.actual));
   const [completed, claimed] = [row?.completed, row?.claimed].map((list): string[] => JSON.parse(list ?? "[]"));
   for (const runId of runIds) {
     if (completed?.includes(runId)) throw new RunAlreadyCompletedError(threadId, runId);

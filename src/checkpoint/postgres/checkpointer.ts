@@ -14,20 +14,20 @@ import type {
   RecordedAnswer,
   RunInfo,
   ThreadInfo,
+  ThreadPart,
 } from "../checkpointer.ts";
 import {
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
-  RunNotCompletedError,
   ThreadAlreadyExistsError,
-  ThreadConflictError,
-  ThreadNotFoundError,
   UnsupportedError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, batchOf } from "./append.ts";
+import { importValues } from "./import.ts";
 import { escapeText, toJsonb } from "./jsonb.ts";
 import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
@@ -35,6 +35,7 @@ import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
 import { verifySchema } from "./schema.ts";
 import { DEFAULT_PREFIX, onTables, type TableNames } from "./tables.ts";
+import { checkCut, checkExpected } from "./verdicts.ts";
 
 export type { PgClient, PgPool, PostgresConfig, PostgresTarget } from "../../db/postgres.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
@@ -316,6 +317,20 @@ export class PostgresCheckpointer implements Checkpointer {
     return runPage(rows, checked);
   }
 
+  async importThread(
+    threadId: string,
+    part: ThreadPart,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#store.assertOpen("importThread");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const values = importValues(threadId, expected, admitPart(part));
+    const row = await this.#write("importThread", [threadId], Q.IMPORT, values);
+    const actual = checkExpected(threadId, expected, Number(row?.actual));
+    return typeof row?.revision === "string" ? Number(row.revision) : actual;
+  }
+
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
@@ -369,16 +384,6 @@ export class PostgresCheckpointer implements Checkpointer {
   ): Promise<Row | undefined> {
     return (await this.#store.write(operation, threadIds, [this.#statement(sql, values)]))[0]?.[0];
   }
-}
-
-function checkExpected(threadId: string, expected: number | undefined, actual: number): number {
-  if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
-  return actual;
-}
-
-function checkCut(threadId: string, runId: string, row: Row | undefined): void {
-  if (row?.found !== "t") throw new ThreadNotFoundError(threadId);
-  if (typeof row.cut !== "string") throw new RunNotCompletedError(threadId, runId);
 }
 
 function pendingJson(request: PendingRequest): string {

@@ -168,20 +168,66 @@ export const LOG_AFTER = `SELECT m.seq, ${POSITION} + m.seq AS position, m.role,
     (extract(epoch FROM m.created_at) * 1000)::float8 AS created_at
   FROM cubepi_messages m, cubepi_threads t
   WHERE m.thread_id = $1 AND t.thread_id = $1 AND m.seq > $2::bigint - ${POSITION} ORDER BY m.seq LIMIT $3`;
-/** $1 after, $2 prefix, $3 limit. In the order of code points, which UTF-8 keeps and collation "C" compares. */
+/**
+ * $1 after, $2 prefix, $3 limit. In the order of code points, which UTF-8 keeps and collation "C" compares. OFFSET 0 keeps
+ * the sort before the look at what each thread has, so that only a page of threads is looked at.
+ */
 export const THREADS_AFTER = `SELECT p.thread_id, p.parent_thread_id, p.pending, log.count,
     CASE log.count WHEN 0 THEN 0 ELSE p.base + log.last END AS revision,
     (extract(epoch FROM (SELECT m.created_at FROM cubepi_messages m WHERE m.thread_id = p.thread_id ORDER BY m.seq LIMIT 1)) * 1000)::float8 AS created_at,
     (extract(epoch FROM (SELECT m.created_at FROM cubepi_messages m WHERE m.thread_id = p.thread_id ORDER BY m.seq DESC LIMIT 1)) * 1000)::float8 AS updated_at
-  FROM (SELECT t.thread_id, t.parent_thread_id, t.pending_request IS NOT NULL AS pending, ${POSITION} AS base FROM cubepi_threads t
-    WHERE t.thread_id COLLATE "C" > $1 AND starts_with(t.thread_id, $2) AND ${IT_IS_SOMETHING}
-    ORDER BY t.thread_id COLLATE "C" LIMIT $3) AS p
+  FROM (SELECT t.thread_id, t.parent_thread_id, t.pending_request IS NOT NULL AS pending, ${POSITION} AS base
+    FROM (SELECT t.* FROM cubepi_threads t WHERE t.thread_id COLLATE "C" > $1 AND starts_with(t.thread_id, $2)
+      ORDER BY t.thread_id COLLATE "C" OFFSET 0) AS t
+    WHERE ${IT_IS_SOMETHING} ORDER BY t.thread_id COLLATE "C" LIMIT $3) AS p
   CROSS JOIN LATERAL (SELECT count(*) AS count, max(m.seq) AS last FROM cubepi_messages m WHERE m.thread_id = p.thread_id) AS log
   ORDER BY p.thread_id COLLATE "C"`;
 /** $1 thread, $2 after, $3 limit. */
 export const RUNS_AFTER = `SELECT r.run_id, (extract(epoch FROM r.claimed_at) * 1000)::float8 AS claimed_at,
     (extract(epoch FROM r.completed_at) * 1000)::float8 AS completed_at, r.completion_seq
   FROM cubepi_runs r WHERE r.thread_id = $1 AND r.run_id COLLATE "C" > $2 ORDER BY r.run_id COLLATE "C" LIMIT $3`;
+
+/**
+ * $1 thread, $2 expected revision or null, $3 the payloads in one piece, $4 the rows, $5 runs, $6 parent or null, $7 extra or
+ * null, $8 what becomes of the request: keep or put, $9 request or null, $10 its run or null, $11 the whole ledger or null,
+ * $12 whether a thread that is not there is begun. Lists are JSON. A parent that is not here gets a row that holds nothing,
+ * which the foreign key wants.
+ */
+export const IMPORT = `WITH stand AS MATERIALIZED (SELECT
+    (SELECT ${POSITION} FROM cubepi_threads t WHERE t.thread_id = $1) AS base,
+    (SELECT max(m.seq) FROM cubepi_messages m WHERE m.thread_id = $1) AS last),
+  allowed AS MATERIALIZED (SELECT base, coalesce(last, 0) AS last FROM stand
+    WHERE $2::bigint IS NULL OR coalesce(base + last, 0) = $2),
+  parent AS (INSERT INTO cubepi_threads (thread_id) SELECT $6::text FROM allowed WHERE $6::text IS NOT NULL AND $6::text <> $1
+    ON CONFLICT (thread_id) DO NOTHING),
+  thread AS (INSERT INTO cubepi_threads AS t
+      (thread_id, parent_thread_id, extra, pending_request, run_id, created_at, updated_at)
+    SELECT $1, $6::text, coalesce($7::jsonb, '{}'), $9::jsonb, $10::text, clock_timestamp(), clock_timestamp()
+    FROM allowed WHERE base IS NOT NULL OR $12::boolean
+    ON CONFLICT (thread_id) DO UPDATE SET parent_thread_id = coalesce(EXCLUDED.parent_thread_id, t.parent_thread_id),
+      extra = t.extra || EXCLUDED.extra, updated_at = EXCLUDED.updated_at,
+      pending_request = CASE $8::text WHEN 'keep' THEN t.pending_request ELSE EXCLUDED.pending_request END,
+      run_id = CASE $8::text WHEN 'keep' THEN t.run_id ELSE EXCLUDED.run_id END
+    RETURNING ${POSITION} AS base),
+  messages AS (INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
+    SELECT $1, last + m.n, m.role, m.metadata, substring($3::bytea FROM m.start FOR m.length), m.run_id, m.created_at
+    FROM allowed, json_to_recordset($4::json)
+      AS m (n bigint, role text, metadata jsonb, start int, length int, run_id text, created_at timestamptz)
+    RETURNING seq),
+  runs AS (INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
+    SELECT $1, r.* FROM allowed, json_to_recordset($5::json)
+      AS r (run_id text, claimed_at timestamptz, completed_at timestamptz, completion_seq bigint)
+    ON CONFLICT (thread_id, run_id) DO UPDATE SET claimed_at = EXCLUDED.claimed_at, completed_at = EXCLUDED.completed_at,
+      completion_seq = EXCLUDED.completion_seq),
+  ledger AS MATERIALIZED (SELECT a.* FROM allowed, json_to_recordset($11::json) AS a (run_id text, question_id text, answer jsonb)),
+  dropped AS (DELETE FROM cubepi_hitl_answers a USING allowed WHERE a.thread_id = $1 AND $11::json IS NOT NULL
+    AND NOT EXISTS (SELECT FROM ledger WHERE ledger.run_id = a.run_id AND ledger.question_id = a.question_id)),
+  answers AS (INSERT INTO cubepi_hitl_answers (thread_id, run_id, question_id, answer)
+    SELECT $1, run_id, question_id, coalesce(answer, 'null') FROM ledger
+    ON CONFLICT (thread_id, run_id, question_id) DO UPDATE SET answer = EXCLUDED.answer, answered_at = EXCLUDED.answered_at)
+  SELECT coalesce(base + last, 0) AS actual,
+    coalesce((SELECT base FROM thread), base) + (SELECT max(seq) FROM messages) AS revision
+  FROM stand`;
 
 /** Everything of a thread goes with its row; forks of it forget their parent, which the key would not let them keep. $1 thread. */
 export const DELETE_THREAD = `WITH
