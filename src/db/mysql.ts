@@ -246,8 +246,10 @@ export class MySqlStore {
     const seconds = Math.max(1, Math.ceil(this.#lockTimeoutMs / 1000));
     try {
       await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-      // Strict: what does not fit is an error and never cut.
-      await connection.query(`SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${seconds}`);
+      // Strict: what does not fit is an error and never cut. UTC: no instant is written twice in a year.
+      await connection.query(
+        `SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}`,
+      );
       this.#ready.add(connection.connection);
     } catch (error) {
       this.#release(connection, true);

@@ -6,7 +6,9 @@ export class TcpProxy implements AsyncDisposable {
   roundTrips = 0;
   readonly #server: Server;
   readonly #pairs = new Set<[Socket, Socket]>();
-  #loseNext = false;
+  /** Which answer from now on is lost, from 1; 0 for none. */
+  #lose = 0;
+  #whenLost: () => Promise<void> = async () => {};
 
   private constructor(target: { host: string; port: number }) {
     this.#server = createServer((client) => this.#serve(client, dial(target.port, target.host)));
@@ -29,9 +31,19 @@ export class TcpProxy implements AsyncDisposable {
     return through.href;
   }
 
-  /** Ends all connections at the next answer of the server, which reaches nobody. */
+  /** Ends the connection at the next answer of the server, which reaches nobody. */
   loseNextAnswer(): void {
-    this.#loseNext = true;
+    this.loseAnswer(1);
+  }
+
+  /**
+   * Ends the connection at the nth answer of the server from now on, which reaches nobody.
+   *
+   * @param before what happens before the client hears of it (Default: nothing)
+   */
+  loseAnswer(n: number, before: () => Promise<void> = async () => {}): void {
+    this.#lose = n;
+    this.#whenLost = before;
   }
 
   /** Ends all connections now, on the side of the clients; the server hears nothing of it. */
@@ -49,10 +61,9 @@ export class TcpProxy implements AsyncDisposable {
       server.write(data);
     });
     server.on("data", (data) => {
-      if (this.#loseNext) {
-        this.#loseNext = false;
-        client.resetAndDestroy();
-        server.destroy();
+      if (!answered && this.#lose > 0 && --this.#lose === 0) {
+        server.removeAllListeners("close").destroy();
+        void this.#whenLost().then(() => client.resetAndDestroy());
         return;
       }
       answered = true;

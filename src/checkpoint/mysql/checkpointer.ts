@@ -1,7 +1,7 @@
 /** The MySQL engine, for MySQL 8 and MariaDB: CubeLoop's tables, shared by many machines. */
-import { MySqlStore, type MySqlTarget } from "../../db/mysql.ts";
+import { MySqlStore, type MySqlTarget, type Session } from "../../db/mysql.ts";
 import { admitMessages } from "../../messages/admit.ts";
-import { copyJson, copyJsonObject, type JsonObject, type JsonValue, setOwn } from "../../messages/json.ts";
+import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type {
@@ -14,6 +14,7 @@ import type {
   RecordedAnswer,
   RunInfo,
   ThreadInfo,
+  ThreadPart,
 } from "../checkpointer.ts";
 import {
   RunAlreadyClaimedError,
@@ -23,11 +24,14 @@ import {
   UnsupportedError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
+import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
-import { checkSize, insertRows, rowsOf } from "./batch.ts";
+import { appendBatch, checkSize, rowsOf } from "./append.ts";
 import { toColumn } from "./columns.ts";
+import { mergeExtra } from "./extra.ts";
 import { forkThread } from "./fork.ts";
-import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, takePending } from "./hitl.ts";
+import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, savePending, takePending } from "./hitl.ts";
+import { importOf, importPart } from "./import.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
 import { type Queries, queriesFor } from "./queries.ts";
@@ -35,7 +39,6 @@ import { BACKEND, readExtra, readMessage } from "./rows.ts";
 import { verifySchema } from "./schema.ts";
 import {
   checkExpected,
-  checkOpenRun,
   cutOf,
   ensureThread,
   eraseThread,
@@ -131,19 +134,14 @@ export class MySQLCheckpointer implements Checkpointer {
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     const { maxPacket } = this.#store;
     const rows = rowsOf(admitMessages(messages), maxPacket);
-    const runIds = new Set(rows.flatMap(({ runId }) => runId ?? []));
     const { queries } = this.#tables;
     if (rows.length === 0) {
       const actual = await this.#store.read("append", (session) => revisionOf(session, queries, threadId));
       checkExpected(threadId, expected, actual);
       return actual;
     }
-    return await this.#store.write("append", async (session) => {
-      const { revision, base, after } = await ensureThread(session, queries, threadId);
-      checkExpected(threadId, expected, revision);
-      for (const runId of runIds) await checkOpenRun(session, queries, threadId, runId);
-      return base + (await insertRows(session, queries, rows, { threadId, after, maxPacket }));
-    });
+    const write = (run: (session: Session) => Promise<number>) => this.#store.write("append", run);
+    return await appendBatch(write, queries, { threadId, expected, rows, maxPacket });
   }
 
   async saveExtra(
@@ -155,15 +153,11 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     const changes = copyJsonObject(extra, "extra");
-    const { prefix, queries } = this.#tables;
+    const { queries } = this.#tables;
     await this.#store.write("saveExtra", async (session) => {
       const { revision } = await ensureThread(session, queries, threadId);
       checkExpected(threadId, expected, revision);
-      const [row] = await session.rows(queries.EXTRA, [threadId]);
-      const merged = readExtra(prefix, threadId, row?.json);
-      for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
-      const json = checkSize("extra", toColumn(merged), this.#store.maxPacket);
-      await session.run(queries.SAVE_EXTRA, [json, threadId]);
+      await mergeExtra(session, this.#tables, threadId, { changes, maxPacket: this.#store.maxPacket });
     });
   }
 
@@ -237,16 +231,9 @@ export class MySQLCheckpointer implements Checkpointer {
     const runId = options.runId == null ? null : checkNewRunId(options.runId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     const json = request === null ? null : this.#pendingJson(request);
-    const { queries } = this.#tables;
-    await this.#store.write("savePendingRequest", async (session) => {
-      if (json === null && !(await lockThread(session, queries, threadId))) {
-        checkExpected(threadId, expected, 0);
-        return;
-      }
-      const { revision } = await ensureThread(session, queries, threadId);
-      checkExpected(threadId, expected, revision);
-      await session.run(queries.SAVE_PENDING, [json, json === null ? null : runId, threadId]);
-    });
+    await this.#store.write("savePendingRequest", (session) =>
+      savePending(session, this.#tables, { threadId, json, runId, expected }),
+    );
   }
 
   async loadPending(threadId: string): Promise<{ request: PendingRequest; runId: string | null } | undefined> {
@@ -359,6 +346,18 @@ export class MySQLCheckpointer implements Checkpointer {
     const checked = { after: checkText(page.after, "after") ?? "", limit: checkLimit(page.limit) };
     const { queries } = this.#tables;
     return await this.#store.read("listRuns", (session) => listRuns(session, queries, threadId, checked));
+  }
+
+  async importThread(
+    threadId: string,
+    part: ThreadPart,
+    options: { expectedRevision?: number | undefined } = {},
+  ): Promise<number> {
+    this.#store.assertOpen("importThread");
+    checkThreadId(threadId);
+    const expected = checkRevision(options.expectedRevision, "expectedRevision");
+    const given = importOf(threadId, expected, admitPart(part), this.#store.maxPacket);
+    return await this.#store.write("importThread", (session) => importPart(session, this.#tables, given));
   }
 
   async deleteThread(threadId: string): Promise<boolean> {

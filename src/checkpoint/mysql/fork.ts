@@ -2,10 +2,10 @@
 import type { Session } from "../../db/mysql.ts";
 import type { JsonObject } from "../../messages/json.ts";
 import { ThreadAlreadyExistsError, ThreadNotFoundError } from "../errors.ts";
-import { checkSize } from "./batch.ts";
+import { checkSize } from "./append.ts";
 import { toColumn } from "./columns.ts";
+import { extraOf } from "./extra.ts";
 import type { Queries } from "./queries.ts";
-import { readExtra } from "./rows.ts";
 import { cutOf, ensureThread, isUsed, lockThread } from "./threads.ts";
 
 export interface Fork {
@@ -26,8 +26,7 @@ export async function forkThread(
   const cut = await cutOf(session, queries, source, afterRunId);
   const { after } = await ensureThread(session, queries, target);
   if (await isUsed(session, queries, target)) throw new ThreadAlreadyExistsError(target);
-  const [row] = await session.rows(queries.EXTRA, [source]);
-  const extra = readExtra(prefix, source, row?.json);
+  const extra = await extraOf(session, { queries, prefix }, source);
   if (metadata) extra.fork = metadata;
   const json = checkSize("extra", toColumn(extra), maxPacket);
   await session.run(queries.FORK_THREAD, [source, cut, json, target]);

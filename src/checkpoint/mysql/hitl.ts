@@ -5,9 +5,9 @@ import type { RecordedAnswer } from "../checkpointer.ts";
 import type { PendingRequest } from "../pending.ts";
 import type { Queries } from "./queries.ts";
 import { readAnswer, readPending } from "./rows.ts";
-import { checkSame, lockThread } from "./threads.ts";
+import { checkExpected, checkSame, ensureThread, lockThread } from "./threads.ts";
 
-interface Tables {
+export interface Tables {
   prefix: string;
   queries: Queries;
   /** Whether they tell apart all ids. */
@@ -22,6 +22,22 @@ export async function readPendingOf(
   const [row] = await session.rows(queries.PENDING, [threadId]);
   if (row?.thread_id !== threadId) return undefined;
   return { request: readPending(prefix, threadId, row.json), runId: (row.run_id as string | null) ?? null };
+}
+
+/** Stores the request in place of any other; null removes it. */
+export async function savePending(
+  session: Session,
+  { queries }: Tables,
+  pending: { threadId: string; json: string | null; runId: string | null; expected: number | undefined },
+): Promise<void> {
+  const { threadId, json, runId, expected } = pending;
+  if (json === null && !(await lockThread(session, queries, threadId))) {
+    checkExpected(threadId, expected, 0);
+    return;
+  }
+  const { revision } = await ensureThread(session, queries, threadId);
+  checkExpected(threadId, expected, revision);
+  await session.run(queries.SAVE_PENDING, [json, json === null ? null : runId, threadId]);
 }
 
 /** Puts `next` in the place of the pending request if it is this one of this run. Gives whether it was. */

@@ -50,8 +50,9 @@ const QUERIES = {
     FROM cubepi_threads t JOIN cubepi_messages m ON m.thread_id = t.thread_id
     WHERE t.thread_id = ? AND m.seq > CAST(? AS SIGNED) - ${BASE} ORDER BY m.seq LIMIT ?`,
   SNAPSHOT: `SELECT seq, role, CAST(metadata AS CHAR) AS json, payload FROM cubepi_messages WHERE ${TAKEN} ORDER BY seq`,
+  PAYLOADS_AFTER: "SELECT seq, payload FROM cubepi_messages WHERE thread_id = ? AND seq > ? ORDER BY seq LIMIT ?",
   /** Followed by the rows. */
-  INSERT_MESSAGES: "INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id) VALUES",
+  INSERT_MESSAGES: "INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at) VALUES",
 
   EXTRA: "SELECT CAST(extra AS CHAR) AS json FROM cubepi_threads WHERE thread_id = ?",
   SAVE_EXTRA: "UPDATE cubepi_threads SET extra = ? WHERE thread_id = ?",
@@ -62,6 +63,11 @@ const QUERIES = {
   RUN: `SELECT run_id, completed_at IS NOT NULL AS done, completion_seq FROM cubepi_runs
     WHERE thread_id = ? AND run_id = ?`,
   INSERT_RUN: "INSERT INTO cubepi_runs (thread_id, run_id) VALUES (?, ?)",
+  IMPORT_RUN: `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
+    VALUES (?, ?, FROM_UNIXTIME(?), FROM_UNIXTIME(?), ?)
+    ON DUPLICATE KEY UPDATE claimed_at = VALUES(claimed_at), completed_at = VALUES(completed_at),
+      completion_seq = VALUES(completion_seq)`,
+  SET_PARENT: "UPDATE cubepi_threads SET parent_thread_id = ? WHERE thread_id = ?",
   LAST_COMPLETION: "SELECT COALESCE(MAX(completion_seq), 0) AS seq FROM cubepi_runs WHERE thread_id = ?",
   COMPLETE_RUN: `UPDATE cubepi_runs SET completed_at = CURRENT_TIMESTAMP, completion_seq = ?
     WHERE thread_id = ? AND run_id = ?`,

@@ -1,4 +1,4 @@
-"""CubeLoop's MySQL checkpointer, called from another process: python peer.py URL
+"""CubeLoop's MySQL checkpointer, called from another process: python cubeloop_peer.py URL
 
 Reads one call a line, a JSON list of a name and arguments, and prints one reply a line: {"value": …} or {"error": …}.
 """
