@@ -89,8 +89,8 @@ export function explain(error: unknown, limit: number): unknown {
 
 /** Why a store can't be opened. The driver's messages name the user and the host, and never the password. */
 export function explainOpen(error: unknown, server: string): unknown {
-  if (error instanceof EverthreadError && !(error instanceof ConnectionLostError)) return error;
-  const cause = error instanceof ConnectionLostError ? error.cause : error;
+  const cause = error instanceof EverthreadError ? error.cause : error;
+  if (cause === undefined || cause instanceof EverthreadError) return error;
   return new StoreOpenError(`The MySQL server ${server} can't be used: ${reasonOf(cause)}.`, { cause });
 }
 

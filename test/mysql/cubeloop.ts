@@ -1,5 +1,6 @@
 /** The real CubeLoop with its MySQL backend, when there is a Python that has it. */
-import { execFile, execFileSync } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, execFile, execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { python } from "../support/python.ts";
@@ -29,4 +30,36 @@ function canImport(path: string): boolean {
 export async function cubeloopSchema(): Promise<string[]> {
   const { stdout } = await promisify(execFile)(String(python.path), [here("cubeloop_schema.py")]);
   return JSON.parse(stdout) as string[];
+}
+
+/** A running cubeloop_peer.py: CubeLoop's checkpointer on one database, called by name. */
+export class CubeloopPeer implements AsyncDisposable {
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
+  #stderr = "";
+
+  constructor(url: string) {
+    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
+    this.#process = spawn(String(python.path), [here("cubeloop_peer.py"), url], { env });
+    this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr += text;
+    });
+    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** Calls a function of the peer, one call at a time. Rejects with `<Python's exception>: <message>`. */
+  async call(name: string, ...args: unknown[]): Promise<unknown> {
+    this.#process.stdin.write(`${JSON.stringify([name, ...args])}\n`);
+    const line = await this.#lines.next();
+    if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
+    const reply = JSON.parse(line.value) as { value: unknown } | { error: string };
+    if ("error" in reply) throw new Error(reply.error);
+    return reply.value;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = new Promise((resolve) => this.#process.once("close", resolve));
+    this.#process.stdin.end();
+    await ended;
+  }
 }

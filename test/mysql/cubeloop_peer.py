@@ -7,9 +7,14 @@ import asyncio
 import json
 import sys
 
+import aiomysql.connection
 from cubeloop.checkpointer.mysql import MySQLCheckpointer
 from cubeloop.hitl.types import HitlRequest
 from cubeloop.providers.base import AssistantMessage, ToolResultMessage, UserMessage
+
+# aiomysql 0.3 writes bytes with a function of PyMySQL that PyMySQL 1.2 has replaced by a text.
+if not callable(aiomysql.connection.escape_bytes_prefixed):
+    aiomysql.connection.escape_bytes_prefixed = lambda value: "_binary 0x" + value.hex()
 
 ROLES = {"user": UserMessage, "assistant": AssistantMessage, "tool_result": ToolResultMessage}
 
