@@ -29,7 +29,7 @@ export async function forkThread(
   const extra = await extraOf(session, { queries, prefix }, source);
   if (metadata) extra.fork = metadata;
   const json = checkSize("extra", toColumn(extra), maxPacket);
-  await session.run(queries.FORK_THREAD, [source, cut, json, target]);
+  await session.run(queries.FORK_THREAD, [source, json, source, source, cut, target]);
   await session.run(queries.FORK_MESSAGES, [target, after, source, source, cut, source]);
   await session.run(queries.FORK_RUNS, [target, source, cut]);
 }

@@ -84,7 +84,9 @@ const QUERIES = {
   FORK_RUNS: `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
     SELECT ?, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs
     WHERE thread_id = ? AND completion_seq <= ?`,
-  FORK_THREAD: "UPDATE cubepi_threads SET parent_thread_id = ?, forked_at_seq = ?, extra = ? WHERE thread_id = ?",
+  FORK_THREAD: `UPDATE cubepi_threads SET parent_thread_id = ?, extra = ?,
+      forked_at_seq = (SELECT MAX(seq) FROM cubepi_messages WHERE ${TAKEN})
+    WHERE thread_id = ?`,
 
   ANSWER: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers
     WHERE thread_id = ? AND run_id = ? AND question_id = ?`,
