@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./commands/chat.ts";
 import type { ExportOptions } from "./commands/export.ts";
 import type { ForkOptions } from "./commands/fork.ts";
+import type { MigrateOptions } from "./commands/migrate.ts";
 import type { RespondOptions } from "./commands/respond.ts";
 import type { ShowOptions } from "./commands/show.ts";
 import type { ThreadsOptions } from "./commands/threads.ts";
@@ -22,7 +23,10 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     })
     .configureHelp({ showGlobalOptions: true })
     .version(version())
-    .option("--db <path|url>", "the store: a SQLite file, sqlite:<path> or memory: (Default: EVERTHREAD_DB)")
+    .option(
+      "--db <path|url>",
+      "the store: a SQLite file, sqlite:<path>, postgres://…, mysql://… or memory: (Default: EVERTHREAD_DB)",
+    )
     .option("--json", "write JSON for programs: one document, or JSON Lines where output streams")
     .addHelpText("after", "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 waits on a person, 130 interrupted.");
   const context = (): Context => ({ out, db: program.opts<{ db?: string }>().db });
@@ -116,6 +120,15 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     .description("look for damage and loose ends; changes nothing")
     .action(async () => {
       done(await (await import("./commands/doctor.ts")).doctor(context()));
+    });
+
+  program
+    .command("migrate [url]")
+    .description("print the SQL that brings a server's tables up to date, or run it")
+    .option("--apply", "run it, under a lock; of several that do so at once, one does it")
+    .addOption(new Option("--check", "print nothing, and fail when something is to be done").conflicts("apply"))
+    .action(async (url: string | undefined, options: MigrateOptions) => {
+      done(await (await import("./commands/migrate.ts")).migrate(context(), url, options));
     });
 
   return program;

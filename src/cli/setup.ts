@@ -2,6 +2,7 @@
 import { Agent } from "../agent/agent.ts";
 import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import { OfflineModel } from "../model/offline.ts";
+import { withoutPassword } from "../util/urls.ts";
 import type { Context } from "./context.ts";
 import { loadModel, type ModelOptions, modelName } from "./models.ts";
 import { loadTools } from "./tools.ts";
@@ -31,7 +32,7 @@ export async function setUp({ out, db }: Context, options: RunOptions, which: st
     out.note(out.noteStyle("dim", "Model: offline, a few rules and no language model. --model names another."));
   }
   const repeated = {
-    "--db": db,
+    "--db": db && withoutPassword(db),
     "--model": options.model,
     "--base-url": options.baseUrl,
     "--system": system,

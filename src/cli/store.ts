@@ -1,8 +1,8 @@
 /** Opening the store that a command names, and finding the thread that a person means. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
-import { ThreadNotFoundError } from "../checkpoint/errors.ts";
-import { openCheckpointer } from "../open.ts";
+import { SchemaMismatchError, SchemaUninitializedError, ThreadNotFoundError } from "../checkpoint/errors.ts";
+import { migrateStore, openCheckpointer } from "../open.ts";
 import { checkThreadId } from "../util/ids.ts";
 import type { Context } from "./context.ts";
 import { CommandError, UsageError } from "./errors.ts";
@@ -24,15 +24,38 @@ export async function withStore<T>(
   access: Access,
   work: (store: Checkpointer) => Promise<T>,
 ): Promise<T> {
-  const url = context.db ?? process.env.EVERTHREAD_DB;
-  if (!url) throw new UsageError("No store was named: give --db <path|url>, or set EVERTHREAD_DB.");
+  const url = storeUrl(context);
   // Opening for writing would create what is not there.
-  if (access === "change") await (await openCheckpointer(url, { readOnly: true })).close();
-  const store = await openCheckpointer(url, { readOnly: access === "read" });
+  if (access === "change") await (await open(url, true)).close();
+  const store = await open(url, access === "read");
   try {
     return await work(store);
   } finally {
     await store.close();
+  }
+}
+
+/** The store that is named. @throws UsageError when none is */
+export function storeUrl(context: Context): string {
+  const url = context.db ?? process.env.EVERTHREAD_DB;
+  if (!url) throw new UsageError("No store was named: give --db <path|url>, or set EVERTHREAD_DB.");
+  return url;
+}
+
+async function open(url: string, readOnly: boolean): Promise<Checkpointer> {
+  try {
+    return await openCheckpointer(url, { readOnly });
+  } catch (error) {
+    if (!(error instanceof SchemaUninitializedError || error instanceof SchemaMismatchError)) throw error;
+    const plan = await migrateStore(url).catch(() => undefined);
+    if (!plan?.sql) throw error;
+    // The hint of a library is for who writes a program; here a command does it.
+    const hint = "`everthread migrate` prints the SQL that is missing, and runs it with --apply.";
+    throw new CommandError(
+      error.code,
+      error.message.replace(error.hint, () => hint),
+      { cause: error },
+    );
   }
 }
 

@@ -1,9 +1,9 @@
 /** Applies the SQL of schema.ts, for programs without migrations of their own, and for tests. */
 import { SchemaMismatchError } from "../../db/errors.ts";
-import { PostgresStore, type PostgresTarget } from "../../db/postgres.ts";
+import { PostgresStore, type PostgresTarget, type Statement } from "../../db/postgres.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
 import { findSchema, SCHEMA_VERSION, schemaSql, upgradeSql, verifySchema } from "./schema.ts";
-import { TABLES } from "./tables.ts";
+import { onTables, TABLES } from "./tables.ts";
 
 /** What is to run, or was run: from version 0, which is none, or from an older one. */
 export interface Migration {
@@ -33,13 +33,22 @@ export async function migrate(target: PostgresTarget, options: PostgresOptions =
     const planned = await plan(store, options);
     if (planned.sql === "") return planned;
     try {
-      await store.write("migrate", ["everthread migrate"], statementsOf(planned.sql));
+      await store.write("migrate", ["everthread migrate"], [...guard(planned, options), ...statementsOf(planned.sql)]);
     } catch (error) {
       // Another may have done it while this one waited for the lock: then its tables are in the way of ours.
-      if ((await plan(store, options)).sql !== "") throw error;
+      const now = await plan(store, options);
+      if (now.sql !== "") throw error;
+      return now;
     }
     return planned;
   });
+}
+
+const IS_VERSION = "SELECT 1 / (max(version) = $1)::int FROM cubepi_schema_version";
+
+/** Fails, by a division by zero, when another program has moved the tables since the plan was made: perhaps beyond it. */
+function guard({ from }: Migration, names: PostgresOptions): Statement[] {
+  return from === 0 ? [] : [{ text: onTables(IS_VERSION, names), values: [String(from)] }];
 }
 
 /** Our own SQL holds no semicolon but at the end of a statement. */

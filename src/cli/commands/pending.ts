@@ -2,6 +2,7 @@
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
 import { CheckpointCorruptionError } from "../../checkpoint/errors.ts";
 import type { PendingRequest } from "../../checkpoint/pending.ts";
+import { withoutPassword } from "../../util/urls.ts";
 import type { Context } from "../context.ts";
 import { describeQuestion, indent } from "../describe.ts";
 import { EXIT, errorJson, oneLine } from "../errors.ts";
@@ -37,7 +38,7 @@ async function print({ out, db }: Context, threadId: string, request: PendingReq
   const since = ago(new Date(request.created_at * 1000));
   await out.line(`${out.style("bold", harmlessLine(threadId))} ${out.style("dim", `asked ${since}`)}`);
   await out.line(indent(describeQuestion(request.payload)));
-  const command = respondCommand(threadId, request, db === undefined ? [] : ["--db", db]);
+  const command = respondCommand(threadId, request, db === undefined ? [] : ["--db", withoutPassword(db)]);
   await out.line(indent(out.style("dim", `${command}\n${otherAnswers(request.payload)}`)));
 }
 

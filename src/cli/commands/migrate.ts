@@ -1,0 +1,35 @@
+/** `everthread migrate`: the SQL that brings a server's tables up to date, printed or run. */
+import { migrateStore } from "../../open.ts";
+import type { Context } from "../context.ts";
+import { EXIT } from "../errors.ts";
+import { storeUrl } from "../store.ts";
+
+export interface MigrateOptions {
+  apply?: boolean;
+  check?: boolean;
+}
+
+/** @param url the store (Default: that of --db or EVERTHREAD_DB) */
+export async function migrate({ out, db }: Context, url: string | undefined, options: MigrateOptions): Promise<number> {
+  const { apply = false, check = false } = options;
+  const found = await migrateStore(storeUrl({ out, db: url ?? db }), { apply });
+  const { backend = null, from = null, to = null, sql = "" } = found ?? {};
+  const behind = sql !== "";
+  const exitCode = check && behind ? EXIT.failure : EXIT.ok;
+  if (out.json) {
+    await out.record({ backend, from, to, current: apply || !behind, applied: apply && behind, sql });
+    return exitCode;
+  }
+  // Printed SQL is for a file or a pipe, so that stdout holds nothing else.
+  const say = async (text: string) => (apply || check ? await out.line(text) : out.note(text));
+  if (!found) await say("Nothing to do: SQLite files are brought up to date when they are opened.");
+  else if (!behind) await say(`Nothing to do: the tables are of version ${to}.`);
+  else if (apply) await say(from === 0 ? `The tables are made, version ${to}.` : `The tables went ${way(from, to)}.`);
+  else if (check) await say(from === 0 ? "There are no tables." : `The tables are to go ${way(from, to)}.`);
+  else await out.write(`-- Everthread's tables, ${from === 0 ? `version ${to}` : way(from, to)}.\n${sql}`);
+  return exitCode;
+}
+
+function way(from: number | null, to: number | null): string {
+  return `from version ${from} to ${to}`;
+}
