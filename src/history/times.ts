@@ -15,17 +15,23 @@ const NO_FRACTION = ".000000";
 export function instantOf(text: string | null): string | undefined {
   const parts = text === null ? null : FORM.exec(text);
   if (!parts) return undefined;
-  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0)) as Six;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  if (date.getUTCMonth() !== month - 1 || hour > 23 || minute > 59 || second > 59) return undefined;
-  const sign = parts[8] === "-" ? -1 : 1;
-  const offset = sign * (Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0));
-  date.setUTCHours(hour, minute - offset, second);
-  return withFraction(date, (parts[7] ?? "").padEnd(6, "0").slice(0, 6));
+  const [, year = "", month = "", day = "", hour = "00", minute = "00", second = "00", fraction = "", sign] = parts;
+  if (year === "0000" || Number(day) < 1 || Number(day) > daysIn(Number(year), Number(month))) return undefined;
+  if (hour > "23" || minute > "59" || second > "59") return undefined;
+  const seconds = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
+  const micros = fraction.padEnd(6, "0").slice(0, 6);
+  const offset = Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0);
+  if (offset === 0) return `${seconds}.${micros}`;
+  const date = new Date(`${seconds}Z`);
+  date.setUTCMinutes(date.getUTCMinutes() - (sign === "-" ? -offset : offset));
+  return withFraction(date, micros);
 }
 
-type Six = [number, number, number, number, number, number];
+/** 0 for what is no month. */
+function daysIn(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month] ?? 0;
+}
 
 function withFraction(date: Date, micros: string): string | undefined {
   if (!(date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999)) return undefined;
