@@ -30,6 +30,7 @@ export {
   type Question,
   type QuestionOption,
 } from "./checkpoint/pending.ts";
+export { type CopyOptions, type CopyProblem, type CopyReport, copyThreads } from "./copy/copy.ts";
 export { EverthreadError, InvalidArgumentError, InvalidIdError } from "./errors.ts";
 export { admitMessage, admitMessages, checkStored } from "./messages/admit.ts";
 export { messageFromJson, messageFromMsgpack, messageToJson, messageToMsgpack } from "./messages/codec.ts";
