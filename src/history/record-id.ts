@@ -2,8 +2,11 @@ import { randomFillSync } from "node:crypto";
 
 const POOL = Buffer.alloc(4096);
 const BYTES_PER_ID = 8;
+const IDS_PER_MS = 0x1000;
 let used = POOL.length;
+let hex = "";
 let last = 0;
+let prefix = "";
 let count = 0;
 
 /**
@@ -12,23 +15,23 @@ let count = 0;
  */
 export function newRecordId(): string {
   if (used === POOL.length) {
-    randomFillSync(POOL);
+    hex = randomFillSync(POOL).toString("hex");
     used = 0;
   }
-  const random = POOL.toString("hex", used, used + BYTES_PER_ID);
+  const random = hex.slice(used * 2, (used + BYTES_PER_ID) * 2);
   used += BYTES_PER_ID;
   const now = Date.now();
-  // Of one millisecond, up to 4,096 in their order; more go on in the next millisecond's place.
-  if (now > last) {
-    last = now;
-    count = 0;
-  } else if (++count === 0x1000) {
-    last++;
-    count = 0;
-  }
-  const time = last.toString(16).padStart(12, "0");
-  const counter = count.toString(16).padStart(3, "0");
-  // The variant's two bits, 10, and two random ones.
-  const variant = ((Number.parseInt(random.slice(0, 1), 16) & 3) | 8).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-${variant}${random.slice(1, 4)}-${random.slice(4)}`;
+  if (now > last) begin(now);
+  // Of one millisecond, so many in their order; more go on in the next one's place.
+  else if (++count === IDS_PER_MS) begin(last + 1);
+  // The first digit of the last half is the variant: two set bits, and two random ones.
+  const variant = "89ab"[random.charCodeAt(0) & 3];
+  return `${prefix}${count.toString(16).padStart(3, "0")}-${variant}${random.slice(1, 4)}-${random.slice(4)}`;
+}
+
+function begin(millisecond: number): void {
+  last = millisecond;
+  count = 0;
+  const time = millisecond.toString(16).padStart(12, "0");
+  prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`;
 }

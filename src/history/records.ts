@@ -55,20 +55,20 @@ export const checkWindowLimit = (value: unknown): number => checkLimit(value, "l
 export function admitRecord(value: NewHistoryRecord, clock: Clock, path = "record"): HistoryRecord {
   checkKeys(value, RECORD_KEYS, path);
   const { id, created_at } = value;
-  const event = requiredText(value, "event", path);
+  const event = requiredText(value.event, path, "event");
   const { is_deleted = event === "DELETE" } = value;
   if (typeof is_deleted !== "boolean") throw new InvalidRecordError(`${path}.is_deleted`, "must be true or false.");
   return {
     id: id === undefined ? newRecordId() : checkId(id, "id of a change"),
     memory_id: checkMemoryId(value.memory_id),
-    old_memory: optionalText(value, "old_memory", path),
-    new_memory: optionalText(value, "new_memory", path),
+    old_memory: optionalText(value.old_memory, path, "old_memory"),
+    new_memory: optionalText(value.new_memory, path, "new_memory"),
     event,
-    created_at: created_at === undefined ? clock.next() : optionalTime(value, "created_at", path),
-    updated_at: optionalTime(value, "updated_at", path),
+    created_at: created_at === undefined ? clock.next() : optionalTime(value.created_at, path, "created_at"),
+    updated_at: optionalTime(value.updated_at, path, "updated_at"),
     is_deleted,
-    actor_id: optionalText(value, "actor_id", path),
-    role: optionalText(value, "role", path),
+    actor_id: optionalText(value.actor_id, path, "actor_id"),
+    role: optionalText(value.role, path, "role"),
   };
 }
 
@@ -86,10 +86,10 @@ export function admitMessages(values: readonly NewWindowMessage[], clock: Clock)
     checkKeys(value, MESSAGE_KEYS, path);
     if (value.content === undefined) throw new InvalidRecordError(`${path}.content`, "is missing.");
     return {
-      role: requiredText(value, "role", path),
-      content: optionalText(value, "content", path),
-      name: optionalText(value, "name", path),
-      created_at: value.created_at === undefined ? clock.next() : optionalTime(value, "created_at", path),
+      role: requiredText(value.role, path, "role"),
+      content: optionalText(value.content, path, "content"),
+      name: optionalText(value.name, path, "name"),
+      created_at: value.created_at === undefined ? clock.next() : optionalTime(value.created_at, path, "created_at"),
     };
   });
 }
@@ -117,8 +117,8 @@ export function checkList(options: HistoryListOptions): CheckedList {
   }
   return {
     memoryId: memoryId === undefined ? undefined : checkMemoryId(memoryId),
-    actorId: actorId === undefined ? undefined : optionalText(options, "actorId", ""),
-    event: event === undefined ? undefined : requiredText(options, "event", ""),
+    actorId: actorId === undefined ? undefined : optionalText(options.actorId, "", "actorId"),
+    event: event === undefined ? undefined : requiredText(options.event, "", "event"),
     since: since === undefined ? undefined : admitInstant(since, "since"),
     until: until === undefined ? undefined : admitInstant(until, "until"),
     after,
@@ -147,21 +147,18 @@ function checkKeys(value: object, known: ReadonlySet<string>, path: string): voi
   }
 }
 
-function requiredText<Key extends string>(value: { [key in Key]?: unknown }, key: Key, path: string): string {
-  const text = value[key];
+function requiredText(text: unknown, path: string, key: string): string {
   if (typeof text === "string" && text !== "") return text.toWellFormed();
   throw new InvalidRecordError(joined(path, key), "must be text, and not empty.");
 }
 
-function optionalText<Key extends string>(value: { [key in Key]?: unknown }, key: Key, path: string): string | null {
-  const text = value[key];
+function optionalText(text: unknown, path: string, key: string): string | null {
   if (text === undefined || text === null) return null;
   if (typeof text === "string") return text.toWellFormed();
   throw new InvalidRecordError(joined(path, key), `must be text or null, not ${typeof text}.`);
 }
 
-function optionalTime<Key extends string>(value: { [key in Key]?: unknown }, key: Key, path: string): string | null {
-  const time = value[key];
+function optionalTime(time: unknown, path: string, key: string): string | null {
   return time === undefined || time === null ? null : storedTime(admitInstant(time, joined(path, key)));
 }
 

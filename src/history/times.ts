@@ -15,22 +15,29 @@ const NO_FRACTION = ".000000";
 export function instantOf(text: string | null): string | undefined {
   const parts = text === null ? null : FORM.exec(text);
   if (!parts) return undefined;
-  const [, year = "", month = "", day = "", hour = "00", minute = "00", second = "00", fraction = "", sign] = parts;
-  if (year === "0000" || Number(day) < 1 || Number(day) > daysIn(Number(year), Number(month))) return undefined;
+  // A time without an hour has undefined parts.
+  const year = Number(parts[1]);
+  const day = Number(parts[3]);
+  if (year === 0 || day === 0 || day > daysIn(year, Number(parts[2]))) return undefined;
+  const hour = parts[4] ?? "00";
+  const minute = parts[5] ?? "00";
+  const second = parts[6] ?? "00";
   if (hour > "23" || minute > "59" || second > "59") return undefined;
-  const seconds = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
-  const micros = fraction.padEnd(6, "0").slice(0, 6);
+  const seconds = `${parts[1]}-${parts[2]}-${parts[3]}T${hour}:${minute}:${second}`;
+  const micros = (parts[7] ?? "").padEnd(6, "0").slice(0, 6);
   const offset = Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0);
   if (offset === 0) return `${seconds}.${micros}`;
   const date = new Date(`${seconds}Z`);
-  date.setUTCMinutes(date.getUTCMinutes() - (sign === "-" ? -offset : offset));
+  date.setUTCMinutes(date.getUTCMinutes() - (parts[8] === "-" ? -offset : offset));
   return withFraction(date, micros);
 }
+
+const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** 0 for what is no month. */
 function daysIn(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
-  return [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month] ?? 0;
+  return DAYS[month] ?? 0;
 }
 
 function withFraction(date: Date, micros: string): string | undefined {
