@@ -15,6 +15,7 @@ export * from "./agent/errors.ts";
 export type { AgentEvent, AgentResult, Ending } from "./agent/events.ts";
 export type { HookContext, Middleware } from "./agent/middleware.ts";
 export type { Prompt } from "./agent/prompt.ts";
+export { type ExtractionInput, type FoundFact, type RememberOptions, remember } from "./agent/remember.ts";
 export type { OnPending } from "./agent/run.ts";
 export type { AgentStream } from "./agent/stream.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOutput } from "./agent/tools.ts";
