@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./commands/chat.ts";
+import type { CopyCommandOptions } from "./commands/copy.ts";
 import type { ExportOptions } from "./commands/export.ts";
 import type { ForkOptions } from "./commands/fork.ts";
 import type { RespondOptions } from "./commands/respond.ts";
@@ -102,6 +103,14 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     .description('read threads from JSON Lines, "-" for stdin; again is harmless')
     .action(async (file: string) => {
       done(await (await import("./commands/import.ts")).importThreads(context(), file));
+    });
+
+  program
+    .command("copy <from> <to> [threads...]")
+    .description("copy threads from one store to another, of whichever kinds; again goes on, or is harmless")
+    .option("--no-verify", "don't compare with the source once it is written")
+    .action(async (from: string, to: string, threads: string[], options: CopyCommandOptions) => {
+      done(await (await import("./commands/copy.ts")).copy(context(), from, to, threads, options));
     });
 
   program

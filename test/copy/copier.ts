@@ -4,7 +4,9 @@ import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts"
 import { copyThreads } from "../../src/copy/copy.ts";
 
 const [, , from = "", to = ""] = process.argv;
-await using source = await SqliteCheckpointer.open(from, { readOnly: true });
-await using target = await SqliteCheckpointer.open(to);
+const source = await SqliteCheckpointer.open(from, { readOnly: true });
+const target = await SqliteCheckpointer.open(to);
 const report = await copyThreads(source, target, { onProgress: () => writeSync(1, ".\n") });
 writeSync(1, `${JSON.stringify(report)}\n`);
+await source.close();
+await target.close();
