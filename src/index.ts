@@ -33,6 +33,8 @@ export {
 } from "./checkpoint/pending.ts";
 export { type CopyOptions, type CopyProblem, type CopyReport, copyThreads } from "./copy/copy.ts";
 export { EverthreadError, InvalidArgumentError, InvalidIdError } from "./errors.ts";
+export { DuplicateRecordError, InvalidRecordError } from "./history/errors.ts";
+export type * from "./history/history.ts";
 export { admitMessage, admitMessages, checkStored } from "./messages/admit.ts";
 export { messageFromJson, messageFromMsgpack, messageToJson, messageToMsgpack } from "./messages/codec.ts";
 export * from "./messages/construct.ts";
