@@ -3,7 +3,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { ADDS, BATCH, GETS, MEMORIES, SAVES, VALUE } from "./work.ts";
+import { ADDS, BATCH, MEMORIES, SAVES, SCANS, VALUE } from "./work.ts";
 
 const [, , packages, file, large] = process.argv;
 const { HistoryManagerFactory } = createRequire(join(packages, "package.json"))("mem0ai/oss");
@@ -38,7 +38,7 @@ const work = {
     for (let n = 0; n < SAVES; n++) await manager.saveMessages(said, "user_id=ada");
   },
   async get() {
-    for (let n = 0; n < GETS; n++) await million.getHistory(`memory-${(number++ * 7) % MEMORIES}`);
+    for (let n = 0; n < SCANS; n++) await million.getHistory(`memory-${(number++ * 7) % MEMORIES}`);
   },
 };
 

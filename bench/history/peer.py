@@ -39,7 +39,7 @@ def save():
 
 
 def get():
-    for _ in range(work["GETS"]):
+    for _ in range(work["SCANS"]):
         million.get_history(f"memory-{next(numbers) * 7 % work['MEMORIES']}")
 
 

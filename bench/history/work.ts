@@ -2,7 +2,9 @@
 export const ADDS = 50;
 export const BATCH = 10_000;
 export const SAVES = 50;
-export const GETS = 5;
+export const GETS = 20;
+/** How often Mem0 gets a memory: it reads the whole file each time, so fewer tell enough. */
+export const SCANS = 2;
 /** The large file: so many memories with so many changes each. */
 export const MEMORIES = 1000;
 export const CHANGES = 1000;
