@@ -21,17 +21,17 @@ export type Outcome =
   /** It was copied, and is not the same. */
   | { kind: "different"; reason: string };
 
-/**
- * Copies a thread. Killed at any moment it goes on where it was; a thread that fits one batch is there whole or not at all.
- *
- * @param options.verify compare with the source once it is written
- * @param options.onWritten is told how many messages were written
- */
-export async function copyThread(
-  thread: ThreadSource,
-  target: Checkpointer,
-  options: { verify: boolean; onWritten?: ((messages: number) => void) | undefined },
-): Promise<Outcome> {
+export interface ThreadOptions {
+  /** Compare with the source once it is written. */
+  verify: boolean;
+  /** Write it in one transaction, however long it is: then all of it is in memory. (Default: batch by batch) */
+  atOnce?: boolean;
+  /** Is told how many messages were written. */
+  onWritten?: ((messages: number) => void) | undefined;
+}
+
+/** Copies a thread. Killed at any moment it goes on where it was; a thread that fits one batch is there whole or not at all. */
+export async function copyThread(thread: ThreadSource, target: Checkpointer, options: ThreadOptions): Promise<Outcome> {
   const source = checked(thread);
   const there = threadOf(target, thread.threadId);
   let kind: "copied" | "continued" | undefined;
@@ -42,7 +42,7 @@ export async function copyThread(
       if (found.kind === "conflict") return kind ? { ...found, kind: "different" } : found;
       if (found.kind === "same") return { kind: kind ?? "unchanged", messages };
       kind ??= found.begun ? "continued" : "copied";
-      for await (const written of write(source, target, found.from)) {
+      for await (const written of write(source, target, found.from, options.atOnce ?? false)) {
         messages += written;
         options.onWritten?.(written);
       }
@@ -60,7 +60,12 @@ export async function copyThread(
  * Writes what the target lacks, a part at a time; each gives how many messages it had. The messages come first and what
  * changes with them last, so that a copy which was cut short is the beginning of the thread and nothing else.
  */
-async function* write(source: CheckedSource, target: Checkpointer, from: Positions): AsyncGenerator<number> {
+async function* write(
+  source: CheckedSource,
+  target: Checkpointer,
+  from: Positions,
+  atOnce: boolean,
+): AsyncGenerator<number> {
   let revision = from.target;
   let last = from.source;
   let part: ThreadPart = {};
@@ -70,12 +75,12 @@ async function* write(source: CheckedSource, target: Checkpointer, from: Positio
     part = {};
     return messages.length;
   };
-  for await (const batch of batchesOf(source, from.source)) {
+  for await (const batch of batchesOf(source, from.source, atOnce)) {
     if (part.messages) yield await put();
     part.messages = batch.messages;
     last = batch.last;
   }
-  for await (const runs of runsOf(source)) {
+  for await (const runs of runsOf(source, atOnce)) {
     if (part.runs) yield await put();
     part.runs = runs;
   }
@@ -84,24 +89,24 @@ async function* write(source: CheckedSource, target: Checkpointer, from: Positio
   yield await put();
 }
 
-async function* batchesOf(source: CheckedSource, after: number) {
+async function* batchesOf(source: CheckedSource, after: number, atOnce: boolean) {
   let messages: { message: Message; createdAt: Date }[] = [];
   let [length, last] = [0, after];
   for await (const { position, message, createdAt } of source.messages(after)) {
     messages.push({ message, createdAt });
     length += JSON.stringify(message).length;
     last = position;
-    if (messages.length < BATCH_MESSAGES && length < BATCH_LENGTH) continue;
+    if (atOnce || (messages.length < BATCH_MESSAGES && length < BATCH_LENGTH)) continue;
     yield { messages, last };
     [messages, length] = [[], 0];
   }
   if (messages.length > 0) yield { messages, last };
 }
 
-async function* runsOf(source: CheckedSource): AsyncGenerator<RunInfo[]> {
+async function* runsOf(source: CheckedSource, atOnce: boolean): AsyncGenerator<RunInfo[]> {
   let runs: RunInfo[] = [];
   for await (const run of source.runs()) {
-    if (runs.push(run) < BATCH_RUNS) continue;
+    if (runs.push(run) < BATCH_RUNS || atOnce) continue;
     yield runs;
     runs = [];
   }
