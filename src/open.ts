@@ -2,6 +2,8 @@
 import type { Checkpointer } from "./checkpoint/checkpointer.ts";
 import { StoreOpenError } from "./checkpoint/errors.ts";
 import { readOnlyView } from "./checkpoint/read-only.ts";
+import type { MemoryHistory } from "./history/history.ts";
+import type { HistoryContent } from "./history/transfer.ts";
 import { withoutPassword } from "./util/urls.ts";
 
 export interface OpenOptions {
@@ -154,4 +156,16 @@ function serverOf(url: string): [target: string, options: ServerOptions] {
     if (text !== null) use(text);
     query.delete(name);
   }
+}
+
+/** Opens a memory history: a SQLite file, by its path or file: URL. @throws whatever the engine throws */
+export async function openMemoryHistory(path: string, options: OpenOptions = {}): Promise<MemoryHistory> {
+  const { SqliteMemoryHistory } = await import("./history/sqlite/history.ts");
+  return await SqliteMemoryHistory.open(path, options);
+}
+
+/** What a file of Mem0's TypeScript package holds, ready to be imported. @throws StoreOpenError when it is none */
+export async function readMem0File(path: string): Promise<HistoryContent> {
+  const file = await import("./history/sqlite/mem0-file.ts");
+  return await file.readMem0File(path);
 }
