@@ -17,6 +17,7 @@ const COMMANDS = [
   "import",
   "copy",
   "backup",
+  "history",
   "doctor",
   "migrate",
 ];
