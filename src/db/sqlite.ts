@@ -8,14 +8,8 @@
 import { rmSync } from "node:fs";
 import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import {
-  LockTimeoutError,
-  StoreClosedError,
-  StoreError,
-  StoreOpenError,
-  StoreReadOnlyError,
-  wrapDriverError,
-} from "./errors.ts";
+import { StoreClosedError, StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import { LockWait } from "./lock-wait.ts";
 import { createBackupFile, type OpenedFile } from "./sqlite-file.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
@@ -24,7 +18,7 @@ export type { StatementSync } from "node:sqlite";
 export interface SqliteOptions {
   /** Open without ever writing. (Default: false) */
   readOnly?: boolean | undefined;
-  /** How long to wait for another program's lock, in ms. (Default: 5000) */
+  /** How long another program may hold the lock without writing anything, in ms. Nobody waits over ten times that. (Default: 5000) */
   busyTimeoutMs?: number | undefined;
   /** Switch the file to this journal mode. (Default: as the file has it) */
   journalMode?: "wal" | "delete" | "truncate" | "persist" | undefined;
@@ -43,7 +37,8 @@ const SQLITE_BUSY = 5;
 
 interface Write {
   run: () => unknown;
-  deadline: number;
+  /** Since another program was first found to have the lock. */
+  wait?: LockWait;
   settle: PromiseWithResolvers<unknown>;
   outcome?: { value: unknown } | { error: unknown };
 }
@@ -51,6 +46,7 @@ interface Write {
 export class SqliteStore {
   readonly readOnly: boolean;
   readonly #db: sqlite.DatabaseSync;
+  readonly #path: string;
   readonly #busyTimeoutMs: number;
   readonly #statements = new Map<string, sqlite.StatementSync>();
   #queue: Write[] = [];
@@ -60,7 +56,8 @@ export class SqliteStore {
   #inFlight = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  private constructor(db: sqlite.DatabaseSync, readOnly: boolean, busyTimeoutMs: number) {
+  private constructor(db: sqlite.DatabaseSync, path: string, readOnly: boolean, busyTimeoutMs: number) {
+    this.#path = path;
     this.#db = db;
     this.readOnly = readOnly;
     this.#busyTimeoutMs = busyTimeoutMs;
@@ -86,7 +83,7 @@ export class SqliteStore {
       }
       throw wrapDriverError(error);
     }
-    const store = new SqliteStore(db, readOnly, busyTimeoutMs);
+    const store = new SqliteStore(db, file.path, readOnly, busyTimeoutMs);
     try {
       db.exec("PRAGMA busy_timeout = 0; PRAGMA temp_store = MEMORY");
       // The first read takes a lock, meets damage, and finishes what a crashed writer left behind. Setting `synchronous`
@@ -146,7 +143,7 @@ export class SqliteStore {
     this.assertOpen(operation);
     if (this.readOnly) throw new StoreReadOnlyError(operation);
     const settle = Promise.withResolvers<unknown>();
-    this.#queue.push({ run, deadline: performance.now() + this.#busyTimeoutMs, settle });
+    this.#queue.push({ run, settle });
     if (!this.#flushing) void this.#flush();
     return (await this.#track(settle.promise)) as T;
   }
@@ -180,17 +177,16 @@ export class SqliteStore {
       this.#db.prepare("VACUUM INTO ?").run(path);
       return;
     }
-    const deadline = performance.now() + this.#busyTimeoutMs;
-    for (let waits = 0; ; waits++) {
+    for (const wait = this.#newWait(); ; ) {
       try {
         await sqlite.backup(this.#db, path);
         return;
       } catch (error) {
         // Node reports a write under way at the first step, ours or another program's, with SQLite's code for success.
-        if ((error as { errcode?: unknown }).errcode !== 0) throw error;
-        if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
+        const expired = (error as { errcode?: unknown }).errcode === 0 ? wait.expired(error) : error;
+        if (expired) throw expired;
       }
-      await sleep(backoff(waits));
+      await sleep(wait.nextDelay());
     }
   }
 
@@ -205,15 +201,10 @@ export class SqliteStore {
   async #flush(): Promise<void> {
     this.#flushing = true;
     await nextTurn();
-    for (let waits = 0; this.#queue.length > 0; ) {
+    while (this.#queue.length > 0) {
       const busy = this.#begin();
-      if (busy) {
-        this.#rejectExpired(busy);
-        await sleep(backoff(waits++));
-      } else {
-        waits = 0;
-        await this.#commitTogether(this.#queue.splice(0));
-      }
+      if (busy) await sleep(this.#waitOrExpire(busy));
+      else await this.#commitTogether(this.#queue.splice(0));
     }
     this.#flushing = false;
   }
@@ -229,13 +220,17 @@ export class SqliteStore {
     return undefined;
   }
 
-  #rejectExpired(cause: unknown): void {
-    const now = performance.now();
+  /** Ends the writes that have waited too long, and gives how long the others wait until the next try. */
+  #waitOrExpire(busy: unknown): number {
+    let delay = 0;
     this.#queue = this.#queue.filter((write) => {
-      if (write.deadline > now) return true;
-      write.settle.reject(new LockTimeoutError(this.#busyTimeoutMs, { cause }));
-      return false;
+      write.wait ??= this.#newWait();
+      const expired = write.wait.expired(busy);
+      if (expired) write.settle.reject(expired);
+      else delay = Math.max(delay, write.wait.nextDelay());
+      return !expired;
     });
+    return delay;
   }
 
   async #commitTogether(batch: Write[]): Promise<void> {
@@ -245,10 +240,13 @@ export class SqliteStore {
       for (const write of batch) this.#attempt(write, alone);
       if (alone && batch[0]?.outcome && "error" in batch[0].outcome) this.#rollback();
       else {
-        const deadline = performance.now() + this.#busyTimeoutMs;
-        for (let waits = 0; !this.#tryCommit(deadline); waits++) {
+        let wait: LockWait | undefined;
+        for (let busy = this.#tryCommit(); busy; busy = this.#tryCommit()) {
           this.#commit = commit.promise;
-          await sleep(backoff(waits));
+          wait ??= this.#newWait();
+          const expired = wait.expired(busy);
+          if (expired) throw expired;
+          await sleep(wait.nextDelay());
         }
       }
     } catch (error) {
@@ -283,15 +281,14 @@ export class SqliteStore {
     if (!alone) this.#db.exec("RELEASE one_write");
   }
 
-  /** False while readers of another program are in the way. */
-  #tryCommit(deadline: number): boolean {
+  /** Gives SQLite's error while readers of another program are in the way. */
+  #tryCommit(): unknown {
     try {
       this.#db.exec("COMMIT");
-      return true;
+      return undefined;
     } catch (error) {
-      if (!isBusy(error)) throw error;
-      if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
-      return false;
+      if (isBusy(error)) return error;
+      throw error;
     }
   }
 
@@ -304,17 +301,22 @@ export class SqliteStore {
   }
 
   async #retryWhileBusy<T>(run: () => T, ready?: () => Promise<void> | undefined): Promise<T> {
-    const deadline = performance.now() + this.#busyTimeoutMs;
-    for (let waits = 0; ; waits++) {
-      for (let wait = ready?.(); wait; wait = ready?.()) await wait;
+    for (let wait: LockWait | undefined; ; ) {
+      for (let other = ready?.(); other; other = ready?.()) await other;
       try {
         return run();
       } catch (error) {
         if (!isBusy(error)) throw wrapDriverError(error);
-        if (performance.now() > deadline) throw new LockTimeoutError(this.#busyTimeoutMs, { cause: error });
+        wait ??= this.#newWait();
+        const expired = wait.expired(error);
+        if (expired) throw expired;
       }
-      await sleep(backoff(waits));
+      await sleep(wait.nextDelay());
     }
+  }
+
+  #newWait(): LockWait {
+    return new LockWait(this.#path, this.#busyTimeoutMs);
   }
 
   /** @throws StoreClosedError naming the method that was called too late */
@@ -341,9 +343,4 @@ function setJournalMode(db: sqlite.DatabaseSync, mode: string): void {
 function isBusy(error: unknown): boolean {
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
   return typeof code === "number" && (code & 0xff) === SQLITE_BUSY;
-}
-
-/** Short waits first, since most locks are held for a commit; spread, so that waiters don't march in step. */
-function backoff(waits: number): number {
-  return Math.min(1 + waits * 2, 25) * (0.5 + Math.random());
 }

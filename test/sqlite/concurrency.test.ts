@@ -153,3 +153,24 @@ test("F9 one store, threads written in turn and at once: each message is in its 
     expect((await store.load(`t${i}`))?.messages.map(textOf)).toEqual(Array(50).fill(`t${i}`));
   }
 });
+
+test("C4 a writer outwaits a file that is never free for long: what counts is a lock held without a write", async () => {
+  const path = join(tempDir(), "a.db");
+  await using store = await SqliteCheckpointer.open(path, { busyTimeoutMs: 200 });
+  const other = new DatabaseSync(path);
+  const write = other.prepare("INSERT INTO messages (thread_id, message_json) VALUES ('other', '{}')");
+  other.exec("BEGIN IMMEDIATE");
+  const begun = performance.now();
+  // The lock is given back and taken again at once, as a busy neighbour does, for several times the wait.
+  const timer = setInterval(() => {
+    write.run();
+    other.exec("COMMIT");
+    if (performance.now() - begun < 900) other.exec("BEGIN IMMEDIATE");
+    else clearInterval(timer);
+  }, 20);
+  await store.append("t", [userMessage("patient")]);
+  expect(performance.now() - begun).toBeGreaterThan(800);
+  clearInterval(timer);
+  other.close();
+  expect((await store.load("t"))?.messages.map(textOf)).toEqual(["patient"]);
+});
