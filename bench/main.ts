@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import type { Figure } from "./measure.ts";
 
-const MEASURES = ["append", "group", "size", "load", "large", "startup"];
+const MEASURES = ["append", "group", "size", "load", "large", "startup", "history"];
 
 const { values: options, positionals } = parseArgs({ options: { json: { type: "boolean" } }, allowPositionals: true });
 const unknown = positionals.filter((name) => !MEASURES.includes(name));

@@ -15,6 +15,7 @@ export * from "./agent/errors.ts";
 export type { AgentEvent, AgentResult, Ending } from "./agent/events.ts";
 export type { HookContext, Middleware } from "./agent/middleware.ts";
 export type { Prompt } from "./agent/prompt.ts";
+export { type ExtractionInput, type FoundFact, type RememberOptions, remember } from "./agent/remember.ts";
 export type { OnPending } from "./agent/run.ts";
 export type { AgentStream } from "./agent/stream.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOutput } from "./agent/tools.ts";
@@ -30,7 +31,10 @@ export {
   type Question,
   type QuestionOption,
 } from "./checkpoint/pending.ts";
+export { type CopyOptions, type CopyProblem, type CopyReport, copyThreads } from "./copy/copy.ts";
 export { EverthreadError, InvalidArgumentError, InvalidIdError } from "./errors.ts";
+export { DuplicateRecordError, InvalidRecordError } from "./history/errors.ts";
+export type * from "./history/history.ts";
 export { admitMessage, admitMessages, checkStored } from "./messages/admit.ts";
 export { messageFromJson, messageFromMsgpack, messageToJson, messageToMsgpack } from "./messages/codec.ts";
 export * from "./messages/construct.ts";

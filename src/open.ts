@@ -1,6 +1,8 @@
 /** A URL to a store: names the engines, and loads the one that is asked for. */
 import type { Checkpointer } from "./checkpoint/checkpointer.ts";
 import { StoreOpenError } from "./checkpoint/errors.ts";
+import type { MemoryHistory } from "./history/history.ts";
+import type { HistoryContent } from "./history/transfer.ts";
 
 export interface OpenOptions {
   /** Open without ever writing. (Default: false) */
@@ -41,4 +43,16 @@ export async function openCheckpointer(url: string, options: OpenOptions = {}): 
 async function openSqlite(path: string, options: OpenOptions): Promise<Checkpointer> {
   const { SqliteCheckpointer } = await import("./checkpoint/sqlite/checkpointer.ts");
   return await SqliteCheckpointer.open(path, options);
+}
+
+/** Opens a memory history: a SQLite file, by its path or file: URL. @throws whatever the engine throws */
+export async function openMemoryHistory(path: string, options: OpenOptions = {}): Promise<MemoryHistory> {
+  const { SqliteMemoryHistory } = await import("./history/sqlite/history.ts");
+  return await SqliteMemoryHistory.open(path, options);
+}
+
+/** What a file of Mem0's TypeScript package holds, ready to be imported. @throws StoreOpenError when it is none */
+export async function readMem0File(path: string): Promise<HistoryContent> {
+  const file = await import("./history/sqlite/mem0-file.ts");
+  return await file.readMem0File(path);
 }

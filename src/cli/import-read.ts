@@ -1,10 +1,11 @@
 /** Reads an export: whole threads, checked before anything is written, and the problems of those that are not whole. */
+import type { RecordedAnswer, RunInfo } from "../checkpoint/checkpointer.ts";
 import { admitPending, type PendingRequest } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
-import { copyJsonObject, isJsonObject, type JsonObject } from "../messages/json.ts";
+import { copyJson, copyJsonObject, isJsonObject, type JsonObject } from "../messages/json.ts";
 import type { Message } from "../messages/schema.ts";
-import { checkNewRunId, checkOptionalRunId, checkThreadId } from "../util/ids.ts";
+import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkThreadId } from "../util/ids.ts";
 import type { Line } from "./lines.ts";
 import { FORMAT } from "./records.ts";
 
@@ -12,10 +13,12 @@ export interface FileThread {
   /** The line that it begins on. */
   line: number;
   threadId: string;
+  parentThreadId: string | null;
   extra: JsonObject;
-  messages: Message[];
-  runs: { runId: string; completionSeq: number | null }[];
-  pending: { request: PendingRequest; runId: string | null } | undefined;
+  messages: { position: number; createdAt: Date; message: Message }[];
+  runs: RunInfo[];
+  pending: { request: PendingRequest; runId: string | null } | null;
+  answers: RecordedAnswer[];
 }
 
 /** Why a line, and with it its thread, is refused. */
@@ -111,12 +114,21 @@ function parse(line: Line): JsonObject {
 }
 
 function beginThread(record: JsonObject, line: number): FileThread {
-  const { format = FORMAT, thread_id, extra = {} } = record;
+  const { format = FORMAT, thread_id, parent_thread_id = null, extra = {} } = record;
   if (typeof format !== "number" || format > FORMAT) {
     throw new Error(`is of format ${JSON.stringify(format)}; this Everthread reads format ${FORMAT}`);
   }
   const threadId = checkThreadId(thread_id);
-  return { line, threadId, extra: copyJsonObject(extra, "extra"), messages: [], runs: [], pending: undefined };
+  return {
+    line,
+    threadId,
+    parentThreadId: parent_thread_id === null ? null : checkThreadId(parent_thread_id),
+    extra: copyJsonObject(extra, "extra"),
+    messages: [],
+    runs: [],
+    pending: null,
+    answers: [],
+  };
 }
 
 /** Gives the position after this record. */
@@ -129,7 +141,7 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
       }
       const message = admitMessage(record.message);
       if (message.run_id !== undefined && message.run_id !== null) checkNewRunId(message.run_id);
-      thread.messages.push(message);
+      thread.messages.push({ position, createdAt: timeOf(record, "created_at"), message });
       return position;
     }
     case "run":
@@ -138,6 +150,9 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
     case "pending":
       if (thread.pending) throw new Error("is a second question; a thread waits on one");
       thread.pending = { request: admitPending(record.request), runId: checkOptionalRunId(record.run_id) };
+      return after;
+    case "answer":
+      thread.answers.push(toAnswer(record, thread));
       return after;
     case "damaged":
       throw new Error(
@@ -148,7 +163,7 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
   }
 }
 
-function toRun(record: JsonObject, thread: FileThread): FileThread["runs"][number] {
+function toRun(record: JsonObject, thread: FileThread): RunInfo {
   const runId = checkNewRunId(record.run_id);
   const { completion_seq: seq = null } = record;
   if (seq !== null && !(typeof seq === "number" && Number.isSafeInteger(seq) && seq > 0)) {
@@ -157,7 +172,28 @@ function toRun(record: JsonObject, thread: FileThread): FileThread["runs"][numbe
   if (thread.runs.some((run) => run.runId === runId || (seq !== null && run.completionSeq === seq))) {
     throw new Error("repeats a run, or its place in the order of completion");
   }
-  return { runId, completionSeq: seq };
+  const claimedAt = timeOf(record, "claimed_at");
+  const completed = seq !== null || (record.completed_at ?? null) !== null;
+  return { runId, claimedAt, completedAt: completed ? timeOf(record, "completed_at") : null, completionSeq: seq };
+}
+
+function toAnswer(record: JsonObject, thread: FileThread): RecordedAnswer {
+  const runId = checkOptionalRunId(record.run_id);
+  const questionId = checkQuestionId(record.question_id);
+  if (record.answer === undefined) throw new Error("has no answer");
+  if (thread.answers.some((one) => one.runId === runId && one.questionId === questionId)) {
+    throw new Error("is a second answer to a question of one run");
+  }
+  return { runId, questionId, answer: copyJson(record.answer, "answer") };
+}
+
+/** The time of a record; now, where it has none. */
+function timeOf(record: JsonObject, field: string): Date {
+  const value = record[field] ?? null;
+  if (value === null) return new Date();
+  const time = new Date(typeof value === "string" ? value : Number.NaN);
+  if (Number.isNaN(time.getTime())) throw new Error(`has ${field} ${JSON.stringify(value)}, which is no time`);
+  return time;
 }
 
 function checkCounts(record: JsonObject, { messages, runs }: FileThread): void {

@@ -1,6 +1,6 @@
 /** A thread's messages and runs, read a page at a time. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Checkpointer, LogEntry, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
+import type { Checkpointer, LogEntry, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import { CheckpointCorruptionError } from "../checkpoint/errors.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import { toolCallsOf } from "../messages/construct.ts";
@@ -40,6 +40,7 @@ export async function runsOf(store: Checkpointer, threadId: string): Promise<Run
 export interface Rest {
   extra: JsonObject;
   pending: { request: PendingRequest; runId: string | null } | undefined;
+  answers: RecordedAnswer[];
   damage: CheckpointCorruptionError[];
 }
 
@@ -57,7 +58,8 @@ export async function restOf(store: Checkpointer, info: ThreadInfo): Promise<Res
   // After the last message, so that no message is read only for the extra.
   const loaded = await readable(() => store.load(info.threadId, { after: info.revision }));
   const pending = await readable(() => store.loadPending(info.threadId));
-  return { extra: loaded?.extra ?? {}, pending, damage };
+  const answers = await readable(() => store.listHitlAnswers(info.threadId));
+  return { extra: loaded?.extra ?? {}, pending, answers: answers ?? [], damage };
 }
 
 /** Finds where a thread stands while its messages go by, keeping little of what follows the assistant's last turn. */

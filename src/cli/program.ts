@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./commands/chat.ts";
+import type { CopyCommandOptions } from "./commands/copy.ts";
 import type { ExportOptions } from "./commands/export.ts";
 import type { ForkOptions } from "./commands/fork.ts";
+import type { HistoryOptions } from "./commands/history.ts";
 import type { RespondOptions } from "./commands/respond.ts";
 import type { ShowOptions } from "./commands/show.ts";
 import type { ThreadsOptions } from "./commands/threads.ts";
@@ -105,10 +107,38 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     });
 
   program
+    .command("copy <from> <to> [threads...]")
+    .description("copy threads from one store to another, of whichever kinds; again goes on, or is harmless")
+    .option("--no-verify", "don't compare with the source once it is written")
+    .action(async (from: string, to: string, threads: string[], options: CopyCommandOptions) => {
+      done(await (await import("./commands/copy.ts")).copy(context(), from, to, threads, options));
+    });
+
+  program
     .command("backup <file>")
     .description("copy the whole store to a new file, while it is in use")
     .action(async (file: string) => {
       done(await (await import("./commands/backup.ts")).backup(context(), file));
+    });
+
+  program
+    .command("history <file> [action] [argument]")
+    .description("the log of what is remembered: list (the default), show <memory>, export, import <file>")
+    .option("--memory <id>", "list: only changes to this memory")
+    .option("--actor <id>", "list: only changes by this actor")
+    .option("--event <word>", "list: only this event, such as ADD")
+    .option("--since <time>", "list: only changes at this time or later")
+    .option("--until <time>", "list: only changes before this time")
+    .addOption(
+      new Option("--limit <number>", "list: how many, the latest (Default: 50)")
+        .argParser(wholeNumber)
+        .conflicts("all"),
+    )
+    .option("--all", "list: all of them")
+    .option("-o, --output <file>", "export: a new file, for its owner only (Default: stdout)")
+    .option("--force", "export: replace the file if it is there")
+    .action(async (file: string, action: string | undefined, argument: string | undefined, options: HistoryOptions) => {
+      done(await (await import("./commands/history.ts")).history(context(), file, action, argument, options));
     });
 
   program

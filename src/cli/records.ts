@@ -1,5 +1,5 @@
 /** The lines of an export: one JSON object each, in the form that docs/cli.md describes and `import` reads. */
-import type { LogEntry, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
+import type { LogEntry, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import type { CheckpointCorruptionError } from "../checkpoint/errors.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import type { Rest } from "./log.ts";
@@ -33,6 +33,10 @@ export function damageRecord({ rowRef, message }: CheckpointCorruptionError, pos
 
 export function pendingRecord({ request, runId }: { request: PendingRequest; runId: string | null }) {
   return { type: "pending", run_id: runId, request };
+}
+
+export function answerRecord({ runId, questionId, answer }: RecordedAnswer) {
+  return { type: "answer", run_id: runId, question_id: questionId, answer };
 }
 
 /** The last line of a thread: without it the thread was cut short. */

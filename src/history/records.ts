@@ -1,5 +1,4 @@
 /** The door: what every change and message passes before it is written, the same on every backend. */
-import { randomUUID } from "node:crypto";
 import { InvalidArgumentError } from "../errors.ts";
 import { checkId } from "../util/ids.ts";
 import { checkLimit } from "../util/limit.ts";
@@ -9,9 +8,9 @@ import type {
   HistoryRecord,
   NewHistoryRecord,
   NewWindowMessage,
-  TimeInput,
   WindowMessage,
 } from "./history.ts";
+import { newRecordId } from "./record-id.ts";
 import { admitInstant, type Clock, instantOf, storedTime } from "./times.ts";
 
 /** How many messages a window holds, and how many are read, unless the caller says otherwise: Mem0's number. */
@@ -19,7 +18,7 @@ const WINDOW = 10;
 /** Mem0 makes a scope of three ids and their names. */
 const MAX_SCOPE_LENGTH = 1024;
 
-const RECORD_KEYS: readonly string[] = [
+const RECORD_KEYS: ReadonlySet<string> = new Set([
   "id",
   "memory_id",
   "old_memory",
@@ -30,8 +29,13 @@ const RECORD_KEYS: readonly string[] = [
   "is_deleted",
   "actor_id",
   "role",
-] satisfies (keyof HistoryRecord)[];
-const MESSAGE_KEYS: readonly string[] = ["role", "content", "name", "created_at"] satisfies (keyof WindowMessage)[];
+] satisfies (keyof HistoryRecord)[]);
+const MESSAGE_KEYS: ReadonlySet<string> = new Set([
+  "role",
+  "content",
+  "name",
+  "created_at",
+] satisfies (keyof WindowMessage)[]);
 const LIST_KEYS: readonly string[] = [
   "memoryId",
   "actorId",
@@ -50,20 +54,21 @@ export const checkWindowLimit = (value: unknown): number => checkLimit(value, "l
 /** A change as it will be stored. @param path how an error names it @throws InvalidRecordError, InvalidIdError */
 export function admitRecord(value: NewHistoryRecord, clock: Clock, path = "record"): HistoryRecord {
   checkKeys(value, RECORD_KEYS, path);
-  const event = requiredText(value.event, `${path}.event`);
+  const { id, created_at } = value;
+  const event = requiredText(value.event, path, "event");
   const { is_deleted = event === "DELETE" } = value;
   if (typeof is_deleted !== "boolean") throw new InvalidRecordError(`${path}.is_deleted`, "must be true or false.");
   return {
-    id: value.id === undefined ? randomUUID() : checkId(value.id, `id of ${path}`),
-    memory_id: checkId(value.memory_id, `memory id of ${path}`),
-    old_memory: optionalText(value.old_memory, `${path}.old_memory`),
-    new_memory: optionalText(value.new_memory, `${path}.new_memory`),
+    id: id === undefined ? newRecordId() : checkId(id, "id of a change"),
+    memory_id: checkMemoryId(value.memory_id),
+    old_memory: optionalText(value.old_memory, path, "old_memory"),
+    new_memory: optionalText(value.new_memory, path, "new_memory"),
     event,
-    created_at: value.created_at === undefined ? clock.next() : optionalTime(value.created_at, `${path}.created_at`),
-    updated_at: optionalTime(value.updated_at, `${path}.updated_at`),
+    created_at: created_at === undefined ? clock.next() : optionalTime(value.created_at, path, "created_at"),
+    updated_at: optionalTime(value.updated_at, path, "updated_at"),
     is_deleted,
-    actor_id: optionalText(value.actor_id, `${path}.actor_id`),
-    role: optionalText(value.role, `${path}.role`),
+    actor_id: optionalText(value.actor_id, path, "actor_id"),
+    role: optionalText(value.role, path, "role"),
   };
 }
 
@@ -81,10 +86,10 @@ export function admitMessages(values: readonly NewWindowMessage[], clock: Clock)
     checkKeys(value, MESSAGE_KEYS, path);
     if (value.content === undefined) throw new InvalidRecordError(`${path}.content`, "is missing.");
     return {
-      role: requiredText(value.role, `${path}.role`),
-      content: optionalText(value.content, `${path}.content`),
-      name: optionalText(value.name, `${path}.name`),
-      created_at: value.created_at === undefined ? clock.next() : optionalTime(value.created_at, `${path}.created_at`),
+      role: requiredText(value.role, path, "role"),
+      content: optionalText(value.content, path, "content"),
+      name: optionalText(value.name, path, "name"),
+      created_at: value.created_at === undefined ? clock.next() : optionalTime(value.created_at, path, "created_at"),
     };
   });
 }
@@ -112,8 +117,8 @@ export function checkList(options: HistoryListOptions): CheckedList {
   }
   return {
     memoryId: memoryId === undefined ? undefined : checkMemoryId(memoryId),
-    actorId: actorId === undefined ? undefined : optionalText(actorId, "actorId"),
-    event: event === undefined ? undefined : requiredText(event, "event"),
+    actorId: actorId === undefined ? undefined : optionalText(options.actorId, "", "actorId"),
+    event: event === undefined ? undefined : requiredText(options.event, "", "event"),
     since: since === undefined ? undefined : admitInstant(since, "since"),
     until: until === undefined ? undefined : admitInstant(until, "until"),
     after,
@@ -133,25 +138,30 @@ export function changeTime(record: HistoryRecord): string | undefined {
   return instantOf(record.updated_at) ?? instantOf(record.created_at);
 }
 
-function checkKeys(value: object, known: readonly string[], path: string): void {
+function checkKeys(value: object, known: ReadonlySet<string>, path: string): void {
   if (typeof value !== "object" || value === null) throw new InvalidRecordError(path, "must be an object.");
-  const unknown = Object.keys(value).find((key) => !known.includes(key));
-  if (unknown !== undefined) {
-    throw new InvalidRecordError(`${path}.${unknown}`, `is not kept. There are ${known.join(", ")}.`);
+  for (const key of Object.keys(value)) {
+    if (!known.has(key)) {
+      throw new InvalidRecordError(`${path}.${key}`, `is not kept. There are ${[...known].join(", ")}.`);
+    }
   }
 }
 
-function requiredText(value: unknown, path: string): string {
-  if (typeof value !== "string" || value === "") throw new InvalidRecordError(path, "must be text, and not empty.");
-  return value.toWellFormed();
+function requiredText(text: unknown, path: string, key: string): string {
+  if (typeof text === "string" && text !== "") return text.toWellFormed();
+  throw new InvalidRecordError(joined(path, key), "must be text, and not empty.");
 }
 
-function optionalText(value: unknown, path: string): string | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== "string") throw new InvalidRecordError(path, `must be text or null, not ${typeof value}.`);
-  return value.toWellFormed();
+function optionalText(text: unknown, path: string, key: string): string | null {
+  if (text === undefined || text === null) return null;
+  if (typeof text === "string") return text.toWellFormed();
+  throw new InvalidRecordError(joined(path, key), `must be text or null, not ${typeof text}.`);
 }
 
-function optionalTime(value: TimeInput | null | undefined, path: string): string | null {
-  return value === undefined || value === null ? null : storedTime(admitInstant(value, path));
+function optionalTime(time: unknown, path: string, key: string): string | null {
+  return time === undefined || time === null ? null : storedTime(admitInstant(time, joined(path, key)));
+}
+
+function joined(path: string, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
 }

@@ -15,17 +15,30 @@ const NO_FRACTION = ".000000";
 export function instantOf(text: string | null): string | undefined {
   const parts = text === null ? null : FORM.exec(text);
   if (!parts) return undefined;
-  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0)) as Six;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  if (date.getUTCMonth() !== month - 1 || hour > 23 || minute > 59 || second > 59) return undefined;
-  const sign = parts[8] === "-" ? -1 : 1;
-  const offset = sign * (Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0));
-  date.setUTCHours(hour, minute - offset, second);
-  return withFraction(date, (parts[7] ?? "").padEnd(6, "0").slice(0, 6));
+  // A time without an hour has undefined parts.
+  const year = Number(parts[1]);
+  const day = Number(parts[3]);
+  if (year === 0 || day === 0 || day > daysIn(year, Number(parts[2]))) return undefined;
+  const hour = parts[4] ?? "00";
+  const minute = parts[5] ?? "00";
+  const second = parts[6] ?? "00";
+  if (hour > "23" || minute > "59" || second > "59") return undefined;
+  const seconds = `${parts[1]}-${parts[2]}-${parts[3]}T${hour}:${minute}:${second}`;
+  const micros = (parts[7] ?? "").padEnd(6, "0").slice(0, 6);
+  const offset = Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0);
+  if (offset === 0) return `${seconds}.${micros}`;
+  const date = new Date(`${seconds}Z`);
+  date.setUTCMinutes(date.getUTCMinutes() - (parts[8] === "-" ? -offset : offset));
+  return withFraction(date, micros);
 }
 
-type Six = [number, number, number, number, number, number];
+const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** 0 for what is no month. */
+function daysIn(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return DAYS[month] ?? 0;
+}
 
 function withFraction(date: Date, micros: string): string | undefined {
   if (!(date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999)) return undefined;
@@ -60,9 +73,16 @@ export class Clock {
   #last = 0;
 
   next(): string {
-    const now = Date.now() * 1000;
+    const now = microseconds();
     this.#last = now > this.#last || this.#last - now > 1_000_000 ? now : this.#last + 1;
     const micros = String(this.#last % 1_000_000).padStart(6, "0");
     return storedTime(`${new Date(this.#last / 1000).toISOString().slice(0, 19)}.${micros}`);
   }
+}
+
+/** Since 1970. The part of a millisecond is that of the process's own clock, as long as the two agree on the rest. */
+function microseconds(): number {
+  const wall = Date.now() * 1000;
+  const fine = Math.floor((performance.timeOrigin + performance.now()) * 1000);
+  return fine >= wall && fine < wall + 1000 ? fine : wall;
 }

@@ -6,7 +6,19 @@ import { describe, expect, test } from "vitest";
 import { tempDir } from "../support/temp.ts";
 import { BIN, everthread, plainEnv } from "./support.ts";
 
-const COMMANDS = ["chat", "threads", "show", "fork", "pending", "respond", "export", "import", "backup", "doctor"];
+const COMMANDS = [
+  "chat",
+  "threads",
+  "show",
+  "fork",
+  "pending",
+  "respond",
+  "export",
+  "import",
+  "copy",
+  "backup",
+  "doctor",
+];
 const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
 const docs = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
 

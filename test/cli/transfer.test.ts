@@ -536,6 +536,80 @@ test.each(["cubepi-0.13.6", "kinds", "runs", "waiting"])(
   },
 );
 
+test("times, the parent of a fork, and the answers already given come through an import", async () => {
+  const { db, copy, file, open } = await directory();
+  const source = await open("a.db");
+  await story(source, "t");
+  await source.fork("t", "fork", { afterRunId: "z-first" });
+  await source.saveHitlAnswer("t", "q2", false, { runId: "open" });
+  await source.saveHitlAnswer("t", "q1", null);
+  const time = Date.parse("2020-02-29T12:00:00.123Z");
+  const ageing = new DatabaseSync(db);
+  ageing.exec("UPDATE messages SET created_at = julianday('2020-02-29T12:00:00.123')");
+  ageing.exec("UPDATE runs SET claimed_at = claimed_at - 100, completed_at = completed_at - 50");
+  ageing.close();
+  expect((await everthread(["export", "--all", "-o", file], { db })).code).toBe(0);
+  expect(lines(file).filter((line) => line.includes('"answer"'))).toEqual([
+    '{"type":"answer","run_id":null,"question_id":"q1","answer":null}',
+    '{"type":"answer","run_id":"open","question_id":"q2","answer":false}',
+  ]);
+  expect((await everthread(["show", "t", "--json"], { db })).stdout).toContain('"question_id":"q2","answer":false}');
+  expect((await everthread(["import", file], { db: copy })).code).toBe(0);
+  const target = await open("b.db");
+  expect((await target.load("fork"))?.parentThreadId).toBe("t");
+  for (const id of ["t", "fork"]) {
+    expect(await target.listHitlAnswers(id)).toEqual(await source.listHitlAnswers(id));
+    expect(await target.listRuns(id)).toEqual(await source.listRuns(id));
+    const times = (await target.listMessages(id)).items.map(({ createdAt }) => createdAt.getTime());
+    expect(times).toEqual(times.map(() => time));
+  }
+  expect((await everthread(["import", file], { db: copy })).stdout).toBe("Nothing changed: 2 threads there already.\n");
+  await target.saveHitlAnswer("t", "q2", true, { runId: "open" });
+  expect((await everthread(["import", file], { db: copy })).stderr).toContain("other answers are recorded of it");
+});
+
+test("a thread that has gone on since its export goes on where it was imported", async () => {
+  const { db, copy, file, open } = await directory();
+  const source = await open("a.db");
+  await story(source, "t");
+  const move = async () => {
+    expect((await everthread(["export", "t", "-o", file, "--force"], { db })).code).toBe(0);
+    return (await everthread(["import", file, "--json"], { db: copy })).records();
+  };
+  expect(await move()).toMatchObject([{ imported: 1, messages: 6 }]);
+  await source.append("t", [toolResultMessage({ id: "q", name: "look" }, "seen", { run_id: "open" })]);
+  await source.savePendingRequest("t", null);
+  await source.saveExtra("t", { notes: [] });
+  await source.markRunComplete("t", "open");
+  expect(await move()).toMatchObject([{ imported: 0, continued: 1, messages: 1, conflicts: [] }]);
+  expect(await everything(await open("b.db"), "t")).toEqual(await everything(source, "t"));
+});
+
+test("records with a wrong time, answer or parent are named by their line", async () => {
+  const begin = '{"type":"thread","thread_id":"t"}';
+  const faults: [string, RegExp][] = [
+    ['{"type":"message","created_at":"soon","message":{"role":"user","content":"x"}}', /has created_at "soon"/],
+    ['{"type":"message","created_at":5,"message":{"role":"user","content":"x"}}', /has created_at 5/],
+    ['{"type":"run","run_id":"r","claimed_at":"then"}', /has claimed_at "then"/],
+    ['{"type":"run","run_id":"r","completed_at":{},"completion_seq":1}', /has completed_at/],
+    ['{"type":"answer","question_id":"q"}', /has no answer/],
+    ['{"type":"answer","answer":1}', /question id/],
+    ['{"type":"answer","run_id":"","question_id":"q","answer":1}', /run id is empty/],
+  ];
+  for (const [line, problem] of faults) {
+    const input = [begin, line, '{"type":"end","thread_id":"t","messages":0,"runs":0}'].join("\n");
+    const { code, stderr } = await everthread(["import", "-", "--db", "memory:"], { input });
+    expect([line, code]).toEqual([line, 1]);
+    expect(stderr).toMatch(/^Line 2 .*Nothing of thread "t" was written\.\n$/);
+    expect(stderr).toMatch(problem);
+  }
+  const answer = '{"type":"answer","question_id":"q","answer":1}';
+  const twice = await everthread(["import", "-", "--db", "memory:"], { input: [begin, answer, answer].join("\n") });
+  expect(twice.stderr).toMatch(/^Line 3 is a second answer/);
+  const parent = '{"type":"thread","thread_id":"t","parent_thread_id":""}';
+  expect((await everthread(["import", "-", "--db", "memory:"], { input: parent })).stderr).toMatch(/^Line 1 .*empty/);
+});
+
 test("a result and its call come through an import together", async () => {
   const { db, copy, file, open } = await directory();
   const source = await open("a.db");

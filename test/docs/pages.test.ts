@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { Middleware } from "../../src/agent/middleware.ts";
 import { SqliteCheckpointer, type SqliteOptions } from "../../src/checkpoint/sqlite/checkpointer.ts";
-import type { AgentEvent, AgentOptions, AgentResult, ToolContext } from "../../src/index.ts";
+import type { AgentEvent, AgentOptions, AgentResult, CopyOptions, CopyReport, ToolContext } from "../../src/index.ts";
 import * as everthread from "../../src/index.ts";
 import type { ThreadState } from "../../src/messages/state.ts";
 import type { Finding } from "../../src/messages/view.ts";
@@ -137,6 +137,16 @@ const modelOptions: All<keyof AiSdkModelOptions> = {
   headers: true,
   onWarning: true,
 };
+const copyOptions: All<keyof CopyOptions> = { threadIds: true, verify: true, onProgress: true };
+const copyReport: All<keyof CopyReport> = {
+  copied: true,
+  continued: true,
+  unchanged: true,
+  messages: true,
+  conflicts: true,
+  damaged: true,
+  differences: true,
+};
 const retry: All<keyof RetryPolicy> = { maxAttempts: true, baseDelayMs: true, maxDelayMs: true };
 
 test.each([
@@ -151,6 +161,8 @@ test.each([
   ["sqlite", "options", sqliteOptions],
   ["models", "options of an AI SDK model", modelOptions],
   ["models", "options of a retry", retry],
+  ["copying", "options of a copy", copyOptions],
+  ["copying", "fields of its report", copyReport],
 ] as const)("docs/%s.md names all %s", (name, _what, names) => {
   const text = page(name);
   expect(Object.keys(names).filter((item) => !new RegExp(`\`${item}\\b`).test(text))).toEqual([]);
@@ -181,7 +193,7 @@ test("docs/sqlite.md says which `synchronous` each durability is", () => {
 });
 
 test("the links between the pages lead somewhere", () => {
-  for (const name of ["agent", "sqlite", "messages", "models", "errors"]) {
+  for (const name of ["agent", "sqlite", "messages", "models", "errors", "copying"]) {
     for (const [, target = "", anchor] of page(name).matchAll(/\]\(([\w-]+)\.md(?:#([\w-]+))?\)/g)) {
       const headings = [...page(target).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
         heading

@@ -27,7 +27,7 @@ describe.skipIf(mem0Python.path === null)(`with Python (${label})`, () => {
     await ours.addBatch(
       TEXTS.map((text) => ({ memory_id: "m", event: "UPDATE", old_memory: text, new_memory: text, actor_id: text })),
     );
-    await ours.add({ memory_id: "m", event: "UPDATE", created_at: new Date(), updated_at: new Date() });
+    await ours.add({ memory_id: "m", event: "UPDATE", updated_at: new Date() });
     await ours.add({ memory_id: "m", event: "DELETE", old_memory: "last" });
     expect(created_at).not.toBeNull();
     await using theirs = new Mem0Peer(path);

@@ -113,12 +113,24 @@ test("X6 the file, its WAL and its backup are for the owner only", async () => {
   }
 });
 
+test("a new file is in WAL mode unless told otherwise, and one that is there keeps its mode", async () => {
+  const dir = tempDir();
+  const modeOf = (path: string) => sql(path, "PRAGMA journal_mode")[0]?.journal_mode;
+  await (await SqliteMemoryHistory.open(join(dir, "new.db"))).close();
+  await (await SqliteMemoryHistory.open(join(dir, "told.db"), { journalMode: "delete" })).close();
+  const old = golden(dir, "mem0-2.2.1");
+  await (await SqliteMemoryHistory.open(old)).close();
+  expect([join(dir, "new.db"), join(dir, "told.db"), old].map(modeOf)).toEqual(["wal", "delete", "delete"]);
+  // Closed, a file is whole without any other.
+  expect(fs.readdirSync(dir).sort()).toEqual(["mem0-2.2.1.sqlite3", "new.db", "told.db"]);
+});
+
 test("a column that holds bytes which are no text is damage, named, and other memories are unaffected", async () => {
   const path = join(tempDir(), "a.db");
   await using history = await SqliteMemoryHistory.open(path);
   await history.add({ memory_id: "other", event: "ADD" });
   sql(path, "INSERT INTO history (id, memory_id, new_memory) VALUES ('bad', 'm', x'ff00fe')");
-  await expect(history.get("m")).rejects.toThrow(/column new_memory .*damaged.*"bad"/);
+  await expect(history.get("m")).rejects.toThrow(/row history\.rowid=2 is damaged/);
   expect(await history.get("other")).toHaveLength(1);
 });
 
@@ -164,14 +176,16 @@ test("every look-up goes by an index", async () => {
   const path = join(tempDir(), "a.db");
   await (await SqliteMemoryHistory.open(path)).close();
   const db = new DatabaseSync(path);
-  const details = (query: string, ...values: (string | number)[]) =>
+  const details = (query: string, ...values: [string] | [Record<string, string | number>]) =>
     db
       .prepare(`EXPLAIN QUERY PLAN ${query}`)
-      .all(...values)
+      .all(...(values as [string]))
       .map((row) => String(row.detail))
       .join("; ");
-  expect(details(Q.RECORDS_OF_MEMORY, "m")).toBe("SEARCH history USING INDEX everthread_history_memory (memory_id=?)");
-  expect(details(Q.RECENT_MESSAGES, "s", 1)).toBe(
+  expect(details(Q.RECORDS_OF_MEMORY, { memory: "m", exact: 1 })).toBe(
+    "SEARCH history USING INDEX everthread_history_memory (memory_id=?)",
+  );
+  expect(details(Q.RECENT_MESSAGES, { scope: "s", limit: 1, exact: 1 })).toBe(
     "SEARCH messages USING INDEX everthread_messages_scope (session_scope=?)",
   );
   expect(details(Q.NEXT_SCOPE, "s")).toMatch(/^SEARCH messages USING COVERING INDEX everthread_messages_scope/);

@@ -72,6 +72,16 @@ describe("a path that can't be a store is refused, in a sentence of its own, and
     expect(fs.readFileSync(path)).toEqual(before);
   });
 
+  test("a memory history that has no messages yet", async () => {
+    const path = join(tempDir(), "memory.db");
+    const other = new DatabaseSync(path);
+    other.exec("CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT)");
+    other.close();
+    const before = fs.readFileSync(path);
+    await expect(SqliteCheckpointer.open(path)).rejects.toThrow(/holds a memory history/);
+    expect(fs.readFileSync(path)).toEqual(before);
+  });
+
   test("a store of a newer Everthread", async () => {
     const path = join(tempDir(), "a.db");
     await (await SqliteCheckpointer.open(path)).close();

@@ -16,7 +16,7 @@ export const RANKS: readonly (readonly string[])[] = [
   ["errors.ts", "util"],
   ["messages", "db"],
   ["checkpoint", "history", "model"],
-  ["session", "agent", "conformance", "open.ts"],
+  ["session", "agent", "conformance", "copy", "open.ts"],
   ["cli"],
 ];
 /** Re-exports for the outside: it may see every rank but the last, and nobody sees it. */

@@ -45,6 +45,10 @@ export async function prepareSchema(store: SqliteStore, path: string): Promise<v
 }
 
 function isBehind(store: SqliteStore, path: string): boolean {
+  // Mem0 would find its window of messages in CubeLoop's table of the same name.
+  if (columnsOf(store, "history").has("memory_id") && columnsOf(store, "messages").size === 0) {
+    throw new StoreOpenError(`${path} holds a memory history. Open it with everthread/history. Nothing was changed.`);
+  }
   const tables = Object.entries(NEEDED_COLUMNS).map(([table, needed]) => {
     const columns = columnsOf(store, table);
     const lacking = needed.filter((column) => !columns.has(column));

@@ -5,7 +5,15 @@ import type { Context } from "../context.ts";
 import { CommandError, EXIT, oneLine, UsageError } from "../errors.ts";
 import { entriesOf, restOf, runsOf } from "../log.ts";
 import { OutFile } from "../out-file.ts";
-import { damageRecord, endRecord, entryRecord, pendingRecord, runRecord, threadRecord } from "../records.ts";
+import {
+  answerRecord,
+  damageRecord,
+  endRecord,
+  entryRecord,
+  pendingRecord,
+  runRecord,
+  threadRecord,
+} from "../records.ts";
 import { allThreads, findThread, withStore } from "../store.ts";
 import { count, harmlessLine, jsonLine } from "../text.ts";
 
@@ -80,10 +88,14 @@ async function exportThread(store: Checkpointer, info: ThreadInfo, write: Write,
     }
   }
   // What waited before the messages were read and still waits is about one of them.
-  const { pending } = await restOf(store, info);
-  if (JSON.stringify(pending) !== JSON.stringify(rest.pending)) {
-    note(`Thread ${harmlessLine(threadId)} changed meanwhile: the question that it waits on is left out.`);
-  } else if (pending) await write(pendingRecord(pending));
+  const { pending, answers } = await restOf(store, info);
+  if (JSON.stringify([pending, answers]) !== JSON.stringify([rest.pending, rest.answers])) {
+    const what = "the question that it waits on and the answers given are left out";
+    note(`Thread ${harmlessLine(threadId)} changed meanwhile: ${what}.`);
+  } else {
+    if (pending) await write(pendingRecord(pending));
+    for (const answer of answers) await write(answerRecord(answer));
+  }
   await write(endRecord(threadId, written.messages, runs.length));
   return written;
 }

@@ -58,13 +58,13 @@ export async function importThreads(context: Context, file: string): Promise<num
   return report.conflicts.length + report.problems.length > 0 ? EXIT.failure : EXIT.ok;
 }
 
-function take(report: Report, outcome: Outcome, thread: { line: number; threadId: string; messages: unknown[] }): void {
+function take(report: Report, outcome: Outcome, thread: { line: number; threadId: string }): void {
   if (outcome.kind === "conflict") {
     report.conflicts.push({ line: thread.line, thread_id: thread.threadId, reason: outcome.reason });
     return;
   }
   report[outcome.kind]++;
-  if (outcome.kind === "imported") report.messages += thread.messages.length;
+  report.messages += outcome.messages;
 }
 
 function summary({ imported, continued, unchanged, messages, conflicts, problems }: Report): string {
@@ -77,7 +77,7 @@ function summary({ imported, continued, unchanged, messages, conflicts, problems
   }
   const parts = [
     `${count(imported, "thread")} imported (${count(messages, "message")})`,
-    ...(continued > 0 ? [`${continued} completed that an earlier import had begun`] : []),
+    ...(continued > 0 ? [`${continued} continued`] : []),
     ...(unchanged > 0 ? [`${unchanged} there already`] : []),
     ...(conflicts.length > 0 ? [count(conflicts.length, "conflict")] : []),
     ...(problems.length > 0 ? [count(problems.length, "problem")] : []),

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { describeEntry, describeQuestion, indent } from "../describe.ts";
 import { EXIT, oneLine } from "../errors.ts";
 import { entriesOf, type Rest, restOf, runsOf, StateWatch } from "../log.ts";
-import { damageRecord, entryRecord, pendingRecord, runRecord, threadRecord } from "../records.ts";
+import { answerRecord, damageRecord, entryRecord, pendingRecord, runRecord, threadRecord } from "../records.ts";
 import { findThread, withStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
 import { ago, count, harmlessLine } from "../text.ts";
@@ -67,6 +67,7 @@ function jsonView(out: Terminal): View {
       for (const run of runs) await out.record(runRecord(run));
       for (const damage of rest.damage) await out.record(damageRecord(damage));
       if (rest.pending) await out.record(pendingRecord(rest.pending));
+      for (const answer of rest.answers) await out.record(answerRecord(answer));
       await out.record({ type: "state", state });
     },
   };

@@ -1,5 +1,4 @@
 /** The SQLite engine: Mem0's file, with the log of all memories and the windows of all scopes. */
-import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
@@ -17,6 +16,7 @@ import type {
   TimeInput,
   WindowMessage,
 } from "../history.ts";
+import { newRecordId } from "../record-id.ts";
 import {
   admitMessages,
   admitRecord,
@@ -33,7 +33,7 @@ import { valueAt } from "../restore.ts";
 import { admitInstant, Clock } from "../times.ts";
 import type { Migration } from "./migrate.ts";
 import * as Q from "./queries.ts";
-import { readMessage, readRecord } from "./rows.ts";
+import { RowReader } from "./rows.ts";
 import { prepareSchema } from "./schema.ts";
 
 export type { Migration, SqliteOptions };
@@ -48,10 +48,12 @@ export class SqliteMemoryHistory implements MemoryHistory {
   /** What was migrated when it was opened; undefined when the file was up to date. */
   readonly migration: Migration | undefined;
   readonly #store: SqliteStore;
+  readonly #rows: RowReader;
   readonly #clock = new Clock();
 
   private constructor(store: SqliteStore, path: string, migration: Migration | undefined) {
     this.#store = store;
+    this.#rows = new RowReader(store);
     this.path = path;
     this.migration = migration;
     const inMemory = path === ":memory:" ? { reason: "It lives in this process's memory (:memory:)." } : true;
@@ -60,7 +62,8 @@ export class SqliteMemoryHistory implements MemoryHistory {
 
   /**
    * Opens a history, creating the file and its tables when they are not there, and rebuilding an older `history` table.
-   * The directory must exist; a relative path is resolved now. A new file may be read and written by its owner only.
+   * The directory must exist; a relative path is resolved now. A new file may be read and written by its owner only, and is
+   * in WAL mode unless `journalMode` says otherwise; one that is there keeps its mode.
    *
    * @param path a file name, a file: URL, or ":memory:"
    * @throws StoreOpenError, SchemaMismatchError, LockTimeoutError, StoreError, InvalidArgumentError
@@ -141,7 +144,7 @@ export class SqliteMemoryHistory implements MemoryHistory {
     await this.#store.write("saveMessages", () => {
       const insert = this.#store.prepare(Q.INSERT_MESSAGE);
       for (const { role, content, name, created_at } of rows) {
-        insert.run(randomUUID(), scope, role, content, name, created_at);
+        insert.run(newRecordId(), scope, role, content, name, created_at);
       }
       this.#store.prepare(Q.TRIM_SCOPE).run({ scope, keep });
     });
@@ -152,7 +155,7 @@ export class SqliteMemoryHistory implements MemoryHistory {
     checkScope(scope);
     const limit = checkWindowLimit(options.limit);
     return await this.#store.read("recentMessages", () =>
-      this.#store.prepare(Q.RECENT_MESSAGES).all(scope, limit).reverse().map(readMessage),
+      this.#rows.messages(Q.RECENT_MESSAGES, { scope, limit }).reverse(),
     );
   }
 
@@ -211,7 +214,7 @@ export class SqliteMemoryHistory implements MemoryHistory {
   }
 
   #logOf(memoryId: string): HistoryRecord[] {
-    return this.#store.prepare(Q.RECORDS_OF_MEMORY).all(memoryId).map(readRecord);
+    return this.#rows.records(Q.RECORDS_OF_MEMORY, { memory: memoryId }).map(({ record }) => record);
   }
 
   /** Adds what one piece of the log has to what was found. Gives where the next piece begins; undefined at the end. */
@@ -230,11 +233,10 @@ export class SqliteMemoryHistory implements MemoryHistory {
     };
     const [endSql, listSql] =
       memoryId === undefined ? [Q.PIECE_END, Q.LIST_PIECE] : [Q.PIECE_OF_MEMORY_END, Q.LIST_PIECE_OF_MEMORY];
-    for (const row of this.#store.prepare(listSql).iterate({ ...piece, ...chosen })) {
-      const record = readRecord(row);
-      if (isWithin(record, page)) found.push({ position: Number(row.position), record });
-      if (found.length > page.limit) return undefined;
+    for (const item of this.#rows.records(listSql, { ...piece, ...chosen })) {
+      if (isWithin(item.record, page)) found.push(item);
     }
+    if (found.length > page.limit) return undefined;
     const end = this.#store.prepare(endSql).get(piece);
     return Number(end?.size) < PIECE_SIZE ? undefined : Number(end?.last);
   }

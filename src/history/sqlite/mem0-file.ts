@@ -6,7 +6,7 @@ import { openSqliteFile } from "../../db/sqlite-file.ts";
 import type { NewHistoryRecord } from "../history.ts";
 import type { HistoryContent } from "../transfer.ts";
 import * as Q from "./queries.ts";
-import { readMessage } from "./rows.ts";
+import { RowReader } from "./rows.ts";
 
 /**
  * Reads such a file without changing it. Its changes are numbered; here each gets an id made of all it holds, so that adding the
@@ -27,9 +27,10 @@ export async function readMem0File(path: string | URL): Promise<HistoryContent> 
       }
       const records = store.prepare(Q.MEM0_RECORDS).all().map(toRecord);
       const windows: HistoryContent["windows"] = new Map();
-      for (const row of has.get("messages") ? store.prepare(Q.ALL_MESSAGES).all() : []) {
-        const scope = String(row.session_scope);
-        windows.set(scope, [...(windows.get(scope) ?? []), readMessage(row)]);
+      const rows = new RowReader(store);
+      for (const row of has.get("messages") ? store.prepare(Q.ALL_SCOPES).all() : []) {
+        const scope = String(row.scope);
+        windows.set(scope, rows.messages(Q.MESSAGES_OF_SCOPE, { scope }));
       }
       return { records, windows };
     });

@@ -1,5 +1,5 @@
 /** The tables of a history file: Mem0's, so that both programs share it, and Everthread's indexes and version. */
-import { SchemaMismatchError, StoreOpenError } from "../../db/errors.ts";
+import { SchemaMismatchError, StoreError, StoreOpenError } from "../../db/errors.ts";
 import type { SqliteStore } from "../../db/sqlite.ts";
 import { currentColumn, HISTORY_COLUMNS, LEFTOVERS, type Migration, migrate } from "./migrate.ts";
 import { SQL } from "./sql.ts";
@@ -10,8 +10,13 @@ const SCHEMA_VERSION = 1;
 const MESSAGE_COLUMNS = ["id", "session_scope", "role", "content", "name", "created_at"];
 const INDEXES = ["everthread_history_memory", "everthread_messages_scope"];
 
+/** How much of the file is kept in memory, in KiB: enough for the upper pages of the indexes of a million changes. */
+const CACHE_KIB = 16_384;
+
 /** What a file has, as far as it matters here. */
 interface Found {
+  /** Whether it holds nothing at all. */
+  isNew: boolean;
   history: string[];
   messages: string[];
   /** Tables that a migration of Mem0's which failed left behind. */
@@ -21,17 +26,22 @@ interface Found {
 
 /**
  * Brings the tables up to date in one transaction, and only when something is missing. Several processes may do so at once.
+ * A new file gets WAL mode: one that is there keeps its own.
  *
  * @returns what was migrated, when this call did it
  * @throws StoreOpenError when the file belongs to another program @throws SchemaMismatchError when it is newer
  */
 export async function prepareSchema(store: SqliteStore, path: string): Promise<Migration | undefined> {
-  const found = await store.read("open", () => look(store, path));
+  const found = await store.read("open", () => {
+    store.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+    return look(store, path);
+  });
   if (found.isCurrent) return undefined;
   if (store.readOnly) {
     presentAsCurrent(store, path, found);
     return undefined;
   }
+  if (found.isNew) await preferWal(store);
   return await store.write("open", () => {
     // Another process may have come first, with this version or a newer one.
     const now = look(store, path);
@@ -41,6 +51,16 @@ export async function prepareSchema(store: SqliteStore, path: string): Promise<M
     store.exec(SQL["0002-everthread"]);
     return migration;
   });
+}
+
+/** A log is written in many small transactions, each of which costs a third in WAL mode, and readers never wait for it. */
+async function preferWal(store: SqliteStore): Promise<void> {
+  try {
+    await store.setJournalMode("wal");
+  } catch (error) {
+    // Some file systems can't, and the file then stays as it is.
+    if (!(error instanceof StoreError) || error.code !== "store_error") throw error;
+  }
 }
 
 function isOlder({ history, leftovers }: Found): boolean {
@@ -70,14 +90,15 @@ function look(store: SqliteStore, path: string): Found {
     messages.length > 0 &&
     sameNames(history, HISTORY_COLUMNS) &&
     INDEXES.every((index) => isIndex.get(index) !== undefined);
-  return { history, messages, leftovers, isCurrent };
+  const isNew = store.prepare("SELECT 1 FROM sqlite_master LIMIT 1").get() === undefined;
+  return { isNew, history, messages, leftovers, isCurrent };
 }
 
 /** Other programs have tables of these names as well. */
 function refuseOthers(
   store: SqliteStore,
   path: string,
-  { history, messages, leftovers }: Omit<Found, "isCurrent">,
+  { history, messages, leftovers }: Omit<Found, "isNew" | "isCurrent">,
 ): void {
   if (messages.includes("message_json") || columnsOf(store, "thread_extra").length > 0) {
     throw new StoreOpenError(
