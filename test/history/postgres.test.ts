@@ -2,6 +2,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import pg from "pg";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { historySchemaSql, PostgresMemoryHistory } from "../../src/history/postgres/history.ts";
 import { openMemoryHistory } from "../../src/open.ts";
@@ -17,6 +18,8 @@ afterAll(drop);
 beforeEach(() => sql(url, historySchemaSql()));
 afterEach(() => sql(url, "DROP SCHEMA IF EXISTS app CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public"));
 
+const WAITING = `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+  WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`;
 const tables = async () =>
   (await sql(url, "SELECT relname FROM pg_class WHERE relname LIKE 'everthread%' ORDER BY relname")).length;
 const change = (new_memory: string, more = {}) => ({ memory_id: "m", event: "ADD", new_memory, ...more });
@@ -134,47 +137,65 @@ describe("several processes", () => {
     expect(window).toEqual(rows.map((row) => row.content));
   }, 30_000);
 
-  test("W3 a reader that pages while others write sees each change once", async () => {
-    const children = ["a", "b", "c"].map((name) => ended(startChild(WRITER, [url, name, "40"])));
-    const seen: (string | null)[] = [];
-    await using history = await PostgresMemoryHistory.open(url);
-    const page = async (after: number) => {
-      const { rows, last } = await nextPage(history, after);
-      seen.push(...rows);
-      return last;
-    };
-    let running = true;
-    const all = Promise.all(children).finally(() => {
-      running = false;
-    });
-    let after = 0;
-    while (running) after = await page(after);
-    for (const { code, stderr } of await all) expect([code, stderr]).toEqual([0, ""]);
-    for (let next = await page(after); next !== after; next = await page(after)) after = next;
-    expect(seen).toHaveLength(120);
-    expect(seen).toEqual((await history.get("m")).map((record) => record.new_memory));
-  }, 30_000);
-});
+  test.each([
+    ["changes", "everthread_history", "new_memory"],
+    ["messages", "everthread_history_messages", "content"],
+  ] as const)(
+    "W3 %s of a writer that is slow to commit come before those of a later one",
+    async (kind, table, column) => {
+      // At its commit the slow one waits for the gate.
+      await sql(
+        url,
+        `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.${column} = 'slow') EXECUTE FUNCTION wait()`,
+      );
+      await using first = await PostgresMemoryHistory.open(url);
+      await using second = await PostgresMemoryHistory.open(url);
+      const write = (history: PostgresMemoryHistory, text: string) =>
+        kind === "changes"
+          ? history.add(change(text))
+          : history.saveMessages("s", [{ role: "user", content: text }], { keep: 1 });
+      const gate = new pg.Client({ connectionString: url });
+      await gate.connect();
+      await gate.query("SELECT pg_advisory_lock(42)");
+      const waiting = async (count: number) => {
+        const { rows } = await gate.query(WAITING);
+        return rows.length === count;
+      };
+      const slow = write(first, "slow");
+      while (!(await waiting(1)));
+      let early = false;
+      const quick = write(second, "quick").then(() => {
+        early = true;
+      });
+      while (!early && !(await waiting(2)));
+      const wasEarly = early;
+      const seen = [await second.list(), await second.recentMessages("s")];
+      await gate.end();
+      await Promise.all([slow, quick]);
+      expect([wasEarly, ...seen]).toEqual([false, { items: [], next: null }, []]);
+      const stored = await sql(url, `SELECT ${column} AS text FROM ${table} ORDER BY position`);
+      expect(stored.map(({ text }) => text)).toEqual(kind === "changes" ? ["slow", "quick"] : ["quick"]);
+    },
+  );
 
-/** What stands after a position, one change at a time as far as there are more, and where the last of them is. */
-async function nextPage(history: PostgresMemoryHistory, after: number) {
-  const rows: (string | null)[] = [];
-  let last = after;
-  for (let more = true; more; ) {
-    const { items, next } = await history.list({ after: last, limit: 1 });
-    // Only a page that is followed by another says where it ends.
-    more = next !== null;
-    if (next !== null) {
-      rows.push(...items.map((item) => item.new_memory));
-      last = next;
-    } else if (items.length > 0) {
-      const [row] = await sql(url, "SELECT position FROM everthread_history WHERE id = $1", [items[0]?.id]);
-      rows.push(items[0]?.new_memory ?? null);
-      last = Number(row?.position);
-    }
-  }
-  return { rows, last };
-}
+  test("writers of different scopes, and a log beside them, don't wait for each other", async () => {
+    await using history = await PostgresMemoryHistory.open(url, { lockTimeoutMs: 100 });
+    const other = new pg.Client({ connectionString: url });
+    await other.connect();
+    await other.query("BEGIN");
+    await other.query("SELECT pg_advisory_xact_lock(hashtext($1))", ['everthread history "public" scope a']);
+    const message = { role: "user", content: "x" };
+    await expect(history.saveMessages("a", [message])).rejects.toMatchObject({ code: "lock_timeout" });
+    await history.saveMessages("b", [message]);
+    await history.add(change("x"));
+    await other.end();
+    await history.saveMessages("a", [message]);
+    expect((await history.listScopes()).items.map(({ scope }) => scope)).toEqual(["a", "b"]);
+  });
+});
 
 test("D14 close waits for all that was asked for before, also for what it finds out about an error", async () => {
   const history = await PostgresMemoryHistory.open(url, { maxPoolSize: 1 });
