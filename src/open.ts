@@ -158,10 +158,18 @@ function serverOf(url: string): [target: string, options: ServerOptions] {
   }
 }
 
-/** Opens a memory history: a SQLite file, by its path or file: URL. @throws whatever the engine throws */
-export async function openMemoryHistory(path: string, options: OpenOptions = {}): Promise<MemoryHistory> {
+/**
+ * Opens a memory history: a SQLite file, by its path or file: URL, or the tables of a Postgres database, by its postgres: URL.
+ *
+ * @throws whatever the engine throws
+ */
+export async function openMemoryHistory(url: string, options: OpenOptions = {}): Promise<MemoryHistory> {
+  if (/^postgres(?:ql)?:/i.test(url)) {
+    const { PostgresMemoryHistory } = await import("./history/postgres/history.ts");
+    return await PostgresMemoryHistory.open(url, options);
+  }
   const { SqliteMemoryHistory } = await import("./history/sqlite/history.ts");
-  return await SqliteMemoryHistory.open(path, options);
+  return await SqliteMemoryHistory.open(url, options);
 }
 
 /** What a file of Mem0's TypeScript package holds, ready to be imported. @throws StoreOpenError when it is none */

@@ -81,7 +81,7 @@ export class PoolExhaustedError extends StoreError {
 
 /**
  * The server can't be reached, or the connection to it broke. `outcome` says what became of the operation: "not_written",
- * so it may be tried again; or "unknown", when the server may have done it before its answer was lost: load, then decide.
+ * so it may be tried again; or "unknown", when the server may have done it before its answer was lost: read, then decide.
  */
 export class ConnectionLostError extends StoreError {
   readonly outcome: "not_written" | "unknown";
@@ -89,7 +89,7 @@ export class ConnectionLostError extends StoreError {
   constructor(problem: string, outcome: "not_written" | "unknown", options?: { cause?: unknown }) {
     const advice =
       outcome === "unknown"
-        ? "Whether the operation was done is unknown: load the thread again and decide."
+        ? "Whether the operation was done is unknown: read what is stored, and decide."
         : "Nothing of this operation was written. Try again.";
     super(`${problem} ${advice}`, { ...options, code: "connection_lost" });
     this.outcome = outcome;

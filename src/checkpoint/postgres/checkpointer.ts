@@ -1,5 +1,6 @@
 /** The Postgres engine: CubeLoop's tables, shared by many machines. Each write is one transaction of one round trip. */
 import { PostgresStore, type PostgresTarget, type Row, type Statement, type Value } from "../../db/postgres.ts";
+import { escapeText } from "../../db/postgres-text.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
@@ -28,7 +29,7 @@ import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, batchOf } from "./append.ts";
 import { importValues } from "./import.ts";
-import { escapeText, toJsonb } from "./jsonb.ts";
+import { toJsonb } from "./jsonb.ts";
 import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
 import * as Q from "./queries.ts";

@@ -4,10 +4,11 @@
  */
 import { SchemaMismatchError, SchemaUninitializedError } from "../../db/errors.ts";
 import type { PostgresStore } from "../../db/postgres.ts";
+import { identifier } from "../../db/postgres-options.ts";
 import { InvalidArgumentError } from "../../errors.ts";
 import { checkTableNames } from "./options.ts";
 import { SQL } from "./sql.ts";
-import { DEFAULT_PREFIX, identifier, onTables, TABLES, type TableNames } from "./tables.ts";
+import { DEFAULT_PREFIX, onTables, TABLES, type TableNames } from "./tables.ts";
 
 export type { TableNames };
 

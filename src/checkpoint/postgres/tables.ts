@@ -1,4 +1,5 @@
 /** The names of the tables. SQL is written with CubeLoop's own names; these put the host's schema and prefix in their place. */
+import { identifier } from "../../db/postgres-options.ts";
 
 export interface TableNames {
   /** The Postgres schema; undefined leaves it to the search_path. */
@@ -21,9 +22,4 @@ export function onTables(sql: string, names: TableNames): string {
   return sql
     .replace(TABLE, (_, table: string) => `${place}${identifier(`${prefix}${table}`)}`)
     .replace(INDEX, `ix_${prefix}`);
-}
-
-/** A name as SQL writes it, in quotes where it needs them. */
-export function identifier(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
