@@ -110,6 +110,26 @@ for (const server of servers) {
       expect(messages(here)).toEqual(messages(there));
     });
 
+    test("copy, from a file's store to the server, again, and on to another file", async () => {
+      const { dir, db } = await world(server);
+      const local = (...args: string[]) => everthread(args, { cwd: dir });
+      await local("chat", "--db", "a.db", "--thread", "t", "--tools", "tools.mjs", 'call look {"name":"it"}');
+      const copied = "1 thread copied, 2 messages. What was copied was compared, and is the same.\n";
+      expect(await local("copy", "a.db", db.url)).toMatchObject({ code: 0, stdout: copied });
+      expect((await local("copy", "a.db", db.url)).stdout).toBe("Nothing changed: 1 thread there already.\n");
+      const answered = await everthread(["respond", "t", "--tools", "tools.mjs", "--approve"], {
+        db: db.url,
+        cwd: dir,
+      });
+      expect(answered.code, answered.stderr).toBe(0);
+      expect((await local("copy", db.url, "b.db")).stdout).toMatch(/^1 thread copied, 4 messages\. /);
+      const secret = withUser(db.url, "x", SECRET);
+      const same = await local("copy", secret, secret);
+      expect(same.stdout + same.stderr).not.toMatch(/s3cr|%C3%A9/);
+      const empty = await server.database();
+      expect(errorOf(await local("copy", "a.db", empty.url))).toContain("`everthread migrate`");
+    });
+
     test("backup is refused with the tool that does it", async () => {
       const { run } = await world(server);
       expect(errorOf(await run("backup", "copy.db"))).toMatch(/can't do backup: .*dump/);
