@@ -1,13 +1,14 @@
 /** The commands on a real Postgres and a real MySQL: the same as on a file, read without writing, and no secret told. */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openCheckpointer } from "../../src/open.ts";
 import { type Database, type Server, servers } from "../migrate/servers.ts";
 import { tempDir } from "../support/temp.ts";
-import { everthread, type Outcome } from "./support.ts";
+import { everthread, type Outcome, outcome } from "./support.ts";
 
 const SECRET = "s3cr:t/#?@%é";
 const TOOLS = `
@@ -218,14 +219,17 @@ for (const server of servers) {
 
     test("a missing driver says what to install", async () => {
       const driver = server.name === "postgres" ? "pg" : "mysql2";
-      const hook = `import { registerHooks } from "node:module";
-        registerHooks({ resolve: (name, context, next) => {
-          if (/^(?:pg|mysql2)(?:\\/|$)/.test(name)) throw new Error("Cannot find package");
-          return next(name, context);
-        } });`;
-      const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+      // The package as it is installed without optional peers.
+      const dir = tempDir(onTestFinished);
+      for (const part of ["bin", "dist", "package.json"]) cpSync(part, join(dir, part), { recursive: true });
+      const { dependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+      for (const name of Object.keys(dependencies)) {
+        mkdirSync(dirname(join(dir, "node_modules", name)), { recursive: true });
+        symlinkSync(resolve("node_modules", name), join(dir, "node_modules", name));
+      }
       const url = `${server.name}://u:${encodeURIComponent(SECRET)}@localhost/db`;
-      expect(errorOf(await everthread(["threads"], { db: url, env }))).toMatch(new RegExp(`npm install ${driver}$`));
+      const child = spawn(process.execPath, [join(dir, "bin/everthread.js"), "threads", "--db", url]);
+      expect(errorOf(await outcome(child))).toMatch(new RegExp(`npm install ${driver}$`));
     });
 
     test("opened to read, a store refuses every write, and closes", async () => {
