@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import { SchemaMismatchError, SchemaUninitializedError, ThreadNotFoundError } from "../checkpoint/errors.ts";
-import { migrateStore, openCheckpointer } from "../open.ts";
+import { migrateStore, type OpenOptions, openCheckpointer } from "../open.ts";
 import { checkThreadId } from "../util/ids.ts";
 import type { Context } from "./context.ts";
 import { CommandError, UsageError } from "./errors.ts";
@@ -26,8 +26,8 @@ export async function withStore<T>(
 ): Promise<T> {
   const url = storeUrl(context);
   // Opening for writing would create what is not there.
-  if (access === "change") await (await open(url, true)).close();
-  const store = await open(url, access === "read");
+  if (access === "change") await (await openStore(url, { readOnly: true })).close();
+  const store = await openStore(url, { readOnly: access === "read" });
   try {
     return await work(store);
   } finally {
@@ -42,9 +42,10 @@ export function storeUrl(context: Context): string {
   return url;
 }
 
-async function open(url: string, readOnly: boolean): Promise<Checkpointer> {
+/** Opens a store by URL; what it throws tells of `everthread migrate` where that helps. */
+export async function openStore(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
   try {
-    return await openCheckpointer(url, { readOnly });
+    return await openCheckpointer(url, options);
   } catch (error) {
     if (!(error instanceof SchemaUninitializedError || error instanceof SchemaMismatchError)) throw error;
     const plan = await migrateStore(url).catch(() => undefined);

@@ -1,13 +1,14 @@
 /** The commands on a real Postgres and a real MySQL: the same as on a file, read without writing, and no secret told. */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openCheckpointer } from "../../src/open.ts";
 import { type Database, type Server, servers } from "../migrate/servers.ts";
 import { tempDir } from "../support/temp.ts";
-import { everthread, type Outcome } from "./support.ts";
+import { everthread, type Outcome, outcome } from "./support.ts";
 
 const SECRET = "s3cr:t/#?@%é";
 const TOOLS = `
@@ -110,6 +111,26 @@ for (const server of servers) {
       expect(messages(here)).toEqual(messages(there));
     });
 
+    test("copy, from a file's store to the server, again, and on to another file", async () => {
+      const { dir, db } = await world(server);
+      const local = (...args: string[]) => everthread(args, { cwd: dir });
+      await local("chat", "--db", "a.db", "--thread", "t", "--tools", "tools.mjs", 'call look {"name":"it"}');
+      const copied = "1 thread copied, 2 messages. What was copied was compared, and is the same.\n";
+      expect(await local("copy", "a.db", db.url)).toMatchObject({ code: 0, stdout: copied });
+      expect((await local("copy", "a.db", db.url)).stdout).toBe("Nothing changed: 1 thread there already.\n");
+      const answered = await everthread(["respond", "t", "--tools", "tools.mjs", "--approve"], {
+        db: db.url,
+        cwd: dir,
+      });
+      expect(answered.code, answered.stderr).toBe(0);
+      expect((await local("copy", db.url, "b.db")).stdout).toMatch(/^1 thread copied, 4 messages\. /);
+      const secret = withUser(db.url, "x", SECRET);
+      const same = await local("copy", secret, secret);
+      expect(same.stdout + same.stderr).not.toMatch(/s3cr|%C3%A9/);
+      const empty = await server.database();
+      expect(errorOf(await local("copy", "a.db", empty.url))).toContain("`everthread migrate`");
+    });
+
     test("backup is refused with the tool that does it", async () => {
       const { run } = await world(server);
       expect(errorOf(await run("backup", "copy.db"))).toMatch(/can't do backup: .*dump/);
@@ -198,14 +219,17 @@ for (const server of servers) {
 
     test("a missing driver says what to install", async () => {
       const driver = server.name === "postgres" ? "pg" : "mysql2";
-      const hook = `import { registerHooks } from "node:module";
-        registerHooks({ resolve: (name, context, next) => {
-          if (/^(?:pg|mysql2)(?:\\/|$)/.test(name)) throw new Error("Cannot find package");
-          return next(name, context);
-        } });`;
-      const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+      // The package as it is installed without optional peers.
+      const dir = tempDir(onTestFinished);
+      for (const part of ["bin", "dist", "package.json"]) cpSync(part, join(dir, part), { recursive: true });
+      const { dependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+      for (const name of Object.keys(dependencies)) {
+        mkdirSync(dirname(join(dir, "node_modules", name)), { recursive: true });
+        symlinkSync(resolve("node_modules", name), join(dir, "node_modules", name));
+      }
       const url = `${server.name}://u:${encodeURIComponent(SECRET)}@localhost/db`;
-      expect(errorOf(await everthread(["threads"], { db: url, env }))).toMatch(new RegExp(`npm install ${driver}$`));
+      const child = spawn(process.execPath, [join(dir, "bin/everthread.js"), "threads", "--db", url]);
+      expect(errorOf(await outcome(child))).toMatch(new RegExp(`npm install ${driver}$`));
     });
 
     test("opened to read, a store refuses every write, and closes", async () => {

@@ -4,7 +4,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { PostgresCheckpointer } from "../../src/checkpoint/postgres/checkpointer.ts";
+import { migrate, PostgresCheckpointer } from "../../src/checkpoint/postgres/checkpointer.ts";
 import { textOf, userMessage } from "../../src/messages/construct.ts";
 import { makeDatabase, sql } from "../support/postgres.ts";
 import { tempDir } from "../support/temp.ts";
@@ -115,3 +115,14 @@ test("P4 twelve writers on three threads through pgbouncer: nothing lost, no loc
   expect(await sql(url, locks, [new URL(url).pathname.slice(1)])).toEqual([]);
   await Promise.all(stores.map((each) => each.close()));
 });
+
+test.skipIf(!PGBOUNCER)(
+  "L13 migrations through pgbouncer, four at once: one does it, the others find it done",
+  async () => {
+    const through = await startBouncer(PGBOUNCER ?? "");
+    await sql(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    const done = await Promise.all(Array.from({ length: 4 }, () => migrate(through)));
+    expect(done.map(({ from }) => from).sort()).toEqual([0, 5, 5, 5]);
+    await (await PostgresCheckpointer.open(through)).close();
+  },
+);

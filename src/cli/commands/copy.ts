@@ -3,12 +3,12 @@ import { statSync } from "node:fs";
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { type CopyProblem, type CopyReport, copyThreads } from "../../copy/copy.ts";
 import { EverthreadError } from "../../errors.ts";
-import { openCheckpointer } from "../../open.ts";
+import { withoutPassword } from "../../util/urls.ts";
 import type { Context } from "../context.ts";
 import { EXIT, UsageError } from "../errors.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { Progress } from "../progress.ts";
-import { allThreads, findThread } from "../store.ts";
+import { allThreads, findThread, openStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
 import { count, harmlessLine } from "../text.ts";
 
@@ -24,12 +24,12 @@ export async function copy(
   options: CopyCommandOptions,
 ): Promise<number> {
   if (db !== undefined) throw new UsageError("copy takes both stores as arguments, and no --db.");
-  return await using(await openCheckpointer(from, { readOnly: true }), async (source) => {
+  return await using(await openStore(from, { readOnly: true }), async (source) => {
     const named = await Promise.all(given.map(async (id) => (await findThread(source, id)).threadId));
     if (from === to || (await isSameFile(source, to))) {
-      throw new UsageError(`${to} is the store that is copied from. Name another one to copy to.`);
+      throw new UsageError(`${withoutPassword(to)} is the store that is copied from. Name another one to copy to.`);
     }
-    return await using(await openCheckpointer(to), async (target) => {
+    return await using(await openStore(to), async (target) => {
       const threadIds = given.length > 0 ? named : undefined;
       const report = await copyShown(out, source, target, { threadIds, verify: options.verify });
       if (out.json) await out.record(toJson(report));
@@ -73,7 +73,7 @@ async function isSameFile(source: Checkpointer, url: string): Promise<boolean> {
   const file = fileOf(source);
   if (!file) return false;
   try {
-    return await using(await openCheckpointer(url, { readOnly: true }), async (target) => fileOf(target) === file);
+    return await using(await openStore(url, { readOnly: true }), async (target) => fileOf(target) === file);
   } catch (error) {
     // Not there, or not readable: opening it in earnest says so.
     if (error instanceof EverthreadError) return false;
