@@ -98,7 +98,7 @@ for (const { label, missing, schemaSql, version1, database, expected, name } of 
       { timeout: 120_000 },
       async (_id, _what, before) => {
         const wanted = await expected();
-        for (let at = 1, killed = true; killed; at *= FULL ? 2 : 4) {
+        for (let at = 1, killed = true; killed; at *= FULL ? 2 : 16) {
           const db = await database();
           if (before) await db.run(before);
           await using proxy = await TcpProxy.before(db.url);
@@ -127,7 +127,7 @@ for (const { label, missing, schemaSql, version1, database, expected, name } of 
       { timeout: 120_000 },
       async (_id, _what, before) => {
         const wanted = await expected();
-        for (let at = 1, cut = true; cut; at = FULL ? at + 1 : at * 2) {
+        for (let at = 1, cut = true; cut; at = FULL ? at + 1 : at * 4) {
           const db = await database();
           if (before) await db.run(before);
           cut = false;
