@@ -36,6 +36,8 @@ export async function startServer(directory: string, flags: readonly string[] = 
     ...FLAGS,
     ...user,
     `--datadir=${data}`,
+    // A server removes the temporary tables of others from a shared directory when it starts.
+    `--tmpdir=${directory}`,
     `--socket=${join(directory, "sock")}`,
     `--port=${actual}`,
     ...flags,
@@ -80,7 +82,7 @@ async function install(directory: string, data: string, user: readonly string[])
     : [String(serverProgram), ["--no-defaults", "--initialize-insecure"]];
   await new Promise<void>((resolve, reject) => {
     const done = (error: ExecFileException | null) => (error ? reject(error) : resolve());
-    execFile(program, [...args, ...user, `--datadir=${data}`], done);
+    execFile(program, [...args, ...user, `--datadir=${data}`, `--tmpdir=${directory}`], done);
   });
 }
 
