@@ -32,10 +32,13 @@ const QUERIES = {
   // Takes the thread's lock: the row's, which CubeLoop takes as well, whether it was there or not.
   ENSURE_THREAD: "INSERT INTO cubepi_threads (thread_id) VALUES (?) ON DUPLICATE KEY UPDATE thread_id = thread_id",
   LOCK_THREAD: "SELECT thread_id FROM cubepi_threads WHERE thread_id = ? FOR UPDATE",
+  /** Parameters: a run id or null, the thread. Says of that run whether it is there, and has completed. */
   STATE: `SELECT t.thread_id AS thread_id, ${BASE} AS base,
       COALESCE((SELECT MAX(seq) FROM cubepi_messages m WHERE m.thread_id = t.thread_id), 0) AS last,
-      COALESCE((SELECT forked_at_seq FROM cubepi_threads e WHERE e.thread_id = ''), 0) AS erased
-    FROM cubepi_threads t WHERE t.thread_id = ?`,
+      COALESCE((SELECT forked_at_seq FROM cubepi_threads e WHERE e.thread_id = ''), 0) AS erased,
+      r.run_id AS run_id, r.completed_at IS NOT NULL AS done, r.completion_seq AS completion_seq
+    FROM cubepi_threads t LEFT JOIN cubepi_runs r ON r.thread_id = t.thread_id AND r.run_id = ?
+    WHERE t.thread_id = ?`,
   USED: `SELECT t.thread_id AS thread_id, ${IS_USED} AS used FROM cubepi_threads t WHERE t.thread_id = ?`,
   RAISE_ERASED: `INSERT INTO cubepi_threads (thread_id, forked_at_seq) VALUES ('', ?)
     ON DUPLICATE KEY UPDATE forked_at_seq = GREATEST(COALESCE(forked_at_seq, 0), VALUES(forked_at_seq))`,
@@ -86,7 +89,7 @@ const QUERIES = {
     SELECT ?, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs
     WHERE thread_id = ? AND completion_seq <= ?`,
   FORK_THREAD: `UPDATE cubepi_threads SET parent_thread_id = ?, extra = ?,
-      forked_at_seq = (SELECT MAX(seq) FROM cubepi_messages m WHERE ${TAKEN})
+      forked_at_seq = (SELECT m.seq FROM cubepi_messages m WHERE ${TAKEN} ORDER BY m.seq DESC LIMIT 1)
     WHERE thread_id = ?`,
 
   ANSWER: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers
