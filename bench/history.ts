@@ -5,16 +5,16 @@
  * Mem0's npm package is the one of bench/history (npm ci there), or of EVERTHREAD_MEM0_NPM; its Python is
  * EVERTHREAD_MEM0_PYTHON or .venv/bin/python. What is not there is left out.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { SqliteMemoryHistory, type SqliteOptions } from "../src/history/sqlite/history.ts";
 import * as work from "./history/work.ts";
 import { benchDir, type Figure, ratios, repeat, report, time } from "./measure.ts";
+import { startPeer } from "./peer.ts";
 
 const { ADDS, BATCH, CHANGES, GETS, MEMORIES, SAVES, SCANS, VALUE } = work;
 const OPERATIONS = { add: ADDS, batch: 1, get: GETS, save: SAVES } as const;
@@ -80,18 +80,6 @@ async function everthread(name: string, options: SqliteOptions, large: string): 
   return (operation) => time(operations[operation]);
 }
 
-/** A store of Mem0's in a process of its own. */
-function peer(command: string, args: string[]): Store {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-  process.on("exit", () => child.kill());
-  child.unref();
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  return async (operation) => {
-    child.stdin.write(`${operation}\n`);
-    return Number((await lines.next()).value);
-  };
-}
-
 function hasMem0(python: string): boolean {
   try {
     execFileSync(python, ["-c", "import mem0.memory.storage"], { stdio: "ignore" });
@@ -114,14 +102,14 @@ const stores: Record<string, Store> = {
 const python = process.env.EVERTHREAD_MEM0_PYTHON ?? here("../.venv/bin/python");
 if (hasMem0(python)) {
   const args = [here("history/peer.py"), JSON.stringify(work), join(dir, "python.db"), forPython];
-  stores["Mem0 for Python"] = peer(python, args);
+  stores["Mem0 for Python"] = startPeer(python, args).ask;
 }
 const packages = process.env.EVERTHREAD_MEM0_NPM ?? here("history");
 if (existsSync(join(packages, "node_modules/mem0ai"))) {
   const forNpm = join(dir, "large-npm.db");
   fill(forNpm, NPM_TABLE, NPM_ROW);
   const args = ["--no-warnings", here("history/peer.mjs"), packages, join(dir, "npm.db"), forNpm];
-  stores["Mem0 for Node"] = peer(process.execPath, args);
+  stores["Mem0 for Node"] = startPeer(process.execPath, args).ask;
 }
 
 const figures: Figure[] = [

@@ -1,7 +1,8 @@
 /**
  * Runs the measures, each in a process of its own, and prints medians with their spread and what they should keep to.
  *
- *     npm run bench                    all of them, as a table
+ *     npm run bench                    all but those of servers, as a table
+ *     npm run bench -- postgres mysql  those of servers
  *     npm run bench -- load --json     one of them, as JSON
  *
  * A figure that misses its target is marked; the exit code says only whether the measures ran.
@@ -13,13 +14,16 @@ import { parseArgs, promisify } from "node:util";
 import type { Figure } from "./measure.ts";
 
 const MEASURES = ["append", "group", "size", "load", "large", "startup", "history"];
+/** Only run when they are named: they start servers. */
+const SERVERS = ["postgres", "mysql"];
 
 const { values: options, positionals } = parseArgs({ options: { json: { type: "boolean" } }, allowPositionals: true });
-const unknown = positionals.filter((name) => !MEASURES.includes(name));
-if (unknown.length > 0) throw new Error(`There is no measure ${unknown.join(", ")}. There are ${MEASURES.join(", ")}.`);
+const known = [...MEASURES, ...SERVERS];
+const unknown = positionals.filter((name) => !known.includes(name));
+if (unknown.length > 0) throw new Error(`There is no measure ${unknown.join(", ")}. There are ${known.join(", ")}.`);
 
 const results: Record<string, Summary[]> = {};
-for (const name of MEASURES.filter((each) => positionals.length === 0 || positionals.includes(each))) {
+for (const name of positionals.length === 0 ? MEASURES : known.filter((each) => positionals.includes(each))) {
   process.stderr.write(`measuring ${name} …\n`);
   const args = ["--expose-gc", "--no-warnings", fileURLToPath(new URL(`${name}.ts`, import.meta.url))];
   const { stdout } = await promisify(execFile)(process.execPath, args);

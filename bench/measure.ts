@@ -24,13 +24,14 @@ export function benchDir(): string {
   return dir;
 }
 
-/** Runs `measure` once to warm up, then REPETITIONS times, and gathers what each gave under its name. */
+/** Runs `measure` once to warm up, then so many times, and gathers what each gave under its name. */
 export async function repeat<Name extends string>(
   measure: (repetition: number) => Promise<Record<Name, number>>,
+  repetitions = REPETITIONS,
 ): Promise<Record<Name, number[]>> {
   await measure(-1);
   const all: Record<string, number[]> = {};
-  for (let i = 0; i < REPETITIONS; i++) {
+  for (let i = 0; i < repetitions; i++) {
     globalThis.gc?.();
     for (const [name, value] of Object.entries<number>(await measure(i))) {
       all[name] ??= [];

@@ -6,7 +6,7 @@ import { ConnectionLostError, ThreadConflictError } from "../errors.ts";
 import { columnsOf } from "../server-rows.ts";
 import { toColumn } from "./columns.ts";
 import type { Queries } from "./queries.ts";
-import { checkExpected, checkOpenRun, ensureThread, type ThreadState } from "./threads.ts";
+import { checkExpected, checkOpenRun, ensureThread, findRun, type ThreadState } from "./threads.ts";
 
 export interface NewRow {
   role: string;
@@ -83,10 +83,13 @@ export async function appendBatch(write: Write, queries: Queries, batch: Batch):
 
 async function appendOnce(session: Session, queries: Queries, batch: Batch): Promise<number> {
   const { threadId, expected, rows } = batch;
-  const state = await ensureThread(session, queries, threadId);
+  const [runId, ...others] = new Set(rows.flatMap((row) => row.runId ?? []));
+  const state = await ensureThread(session, queries, threadId, runId);
   checkExpected(threadId, expected, state.revision);
-  const runIds = new Set(rows.flatMap(({ runId }) => runId ?? []));
-  for (const runId of runIds) await checkOpenRun(session, queries, threadId, runId);
+  if (runId !== undefined) checkOpenRun(state.run, threadId, runId);
+  for (const other of others) {
+    checkOpenRun(await findRun(session, queries, { threadId, runId: other }), threadId, other);
+  }
   return state.base + (await insertRows(session, queries, batch, state.after));
 }
 

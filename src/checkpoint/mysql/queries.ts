@@ -9,10 +9,11 @@
  */
 const BASE = "UNIX_TIMESTAMP(t.created_at) * 1000000";
 
-// What a fork takes: rows of completed runs up to the cut, and rows written before runs existed. Parameters: the thread,
-// the thread again, the cut.
-const TAKEN = `thread_id = ? AND (run_id IS NULL OR CAST(run_id AS BINARY) IN (
-    SELECT CAST(run_id AS BINARY) FROM cubepi_runs WHERE thread_id = ? AND completion_seq <= ?))`;
+// What a fork takes of messages m: rows of completed runs up to the cut, and rows written before runs existed. The run is
+// looked up by its key, and then compared by its bytes. Parameters: the thread, the thread again, the cut.
+const TAKEN = `m.thread_id = ? AND (m.run_id IS NULL OR EXISTS (SELECT 1 FROM cubepi_runs r
+    WHERE r.thread_id = ? AND r.run_id = m.run_id AND CAST(r.run_id AS BINARY) = CAST(m.run_id AS BINARY)
+      AND r.completion_seq <= ?))`;
 // Whether a row of threads is more than what a cleared request or an emptied thread leaves behind.
 const IS_USED = `(JSON_LENGTH(t.extra) > 0 OR t.pending_request IS NOT NULL OR t.parent_thread_id IS NOT NULL
     OR EXISTS (SELECT 1 FROM cubepi_messages m WHERE m.thread_id = t.thread_id)
@@ -31,10 +32,13 @@ const QUERIES = {
   // Takes the thread's lock: the row's, which CubeLoop takes as well, whether it was there or not.
   ENSURE_THREAD: "INSERT INTO cubepi_threads (thread_id) VALUES (?) ON DUPLICATE KEY UPDATE thread_id = thread_id",
   LOCK_THREAD: "SELECT thread_id FROM cubepi_threads WHERE thread_id = ? FOR UPDATE",
+  /** Parameters: a run id or null, the thread. Says of that run whether it is there, and has completed. */
   STATE: `SELECT t.thread_id AS thread_id, ${BASE} AS base,
       COALESCE((SELECT MAX(seq) FROM cubepi_messages m WHERE m.thread_id = t.thread_id), 0) AS last,
-      COALESCE((SELECT forked_at_seq FROM cubepi_threads e WHERE e.thread_id = ''), 0) AS erased
-    FROM cubepi_threads t WHERE t.thread_id = ?`,
+      COALESCE((SELECT forked_at_seq FROM cubepi_threads e WHERE e.thread_id = ''), 0) AS erased,
+      r.run_id AS run_id, r.completed_at IS NOT NULL AS done, r.completion_seq AS completion_seq
+    FROM cubepi_threads t LEFT JOIN cubepi_runs r ON r.thread_id = t.thread_id AND r.run_id = ?
+    WHERE t.thread_id = ?`,
   USED: `SELECT t.thread_id AS thread_id, ${IS_USED} AS used FROM cubepi_threads t WHERE t.thread_id = ?`,
   RAISE_ERASED: `INSERT INTO cubepi_threads (thread_id, forked_at_seq) VALUES ('', ?)
     ON DUPLICATE KEY UPDATE forked_at_seq = GREATEST(COALESCE(forked_at_seq, 0), VALUES(forked_at_seq))`,
@@ -49,7 +53,7 @@ const QUERIES = {
       CAST(m.metadata AS CHAR) AS json, m.payload AS payload, UNIX_TIMESTAMP(m.created_at) AS created_at
     FROM cubepi_threads t JOIN cubepi_messages m ON m.thread_id = t.thread_id
     WHERE t.thread_id = ? AND m.seq > CAST(? AS SIGNED) - ${BASE} ORDER BY m.seq LIMIT ?`,
-  SNAPSHOT: `SELECT seq, role, CAST(metadata AS CHAR) AS json, payload FROM cubepi_messages WHERE ${TAKEN} ORDER BY seq`,
+  SNAPSHOT: `SELECT seq, role, CAST(metadata AS CHAR) AS json, payload FROM cubepi_messages m WHERE ${TAKEN} ORDER BY seq`,
   PAYLOADS_AFTER: "SELECT seq, payload FROM cubepi_messages WHERE thread_id = ? AND seq > ? ORDER BY seq LIMIT ?",
   /** Followed by the rows. */
   INSERT_MESSAGES: "INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at) VALUES",
@@ -79,13 +83,13 @@ const QUERIES = {
   // Numbered in an index first, so that the payloads are read once and sorted never.
   FORK_MESSAGES: `INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
     SELECT ?, ? + k.n, m.role, m.metadata, m.payload, m.run_id, m.created_at
-    FROM (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS n FROM cubepi_messages WHERE ${TAKEN}) k
+    FROM (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS n FROM cubepi_messages m WHERE ${TAKEN}) k
     JOIN cubepi_messages m ON m.thread_id = ? AND m.seq = k.seq`,
   FORK_RUNS: `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
     SELECT ?, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs
     WHERE thread_id = ? AND completion_seq <= ?`,
   FORK_THREAD: `UPDATE cubepi_threads SET parent_thread_id = ?, extra = ?,
-      forked_at_seq = (SELECT MAX(seq) FROM cubepi_messages WHERE ${TAKEN})
+      forked_at_seq = (SELECT m.seq FROM cubepi_messages m WHERE ${TAKEN} ORDER BY m.seq DESC LIMIT 1)
     WHERE thread_id = ?`,
 
   ANSWER: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers

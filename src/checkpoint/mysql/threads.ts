@@ -12,13 +12,24 @@ export interface ThreadState {
   base: number;
   /** The seq that the next message follows. */
   after: number;
+  /** The run that was asked for, if it is there. */
+  run: StoredRun | undefined;
 }
 
-/** Takes the thread's lock, making its row when there is none, and says where it stands. */
-export async function ensureThread(session: Session, queries: Queries, threadId: string): Promise<ThreadState> {
+/**
+ * Takes the thread's lock, making its row when there is none, and says where it stands.
+ *
+ * @param runId a run to look up by the way, which saves a round trip (Default: none)
+ */
+export async function ensureThread(
+  session: Session,
+  queries: Queries,
+  threadId: string,
+  runId: string | null = null,
+): Promise<ThreadState> {
   await session.run(queries.ENSURE_THREAD, [threadId]);
   // The lock is held by now, so this statement sees what the one before us committed.
-  const [row] = await session.rows(queries.STATE, [threadId]);
+  const [row] = await session.rows(queries.STATE, [runId, threadId]);
   checkSame(row?.thread_id, threadId, "thread id");
   const base = Number(row?.base);
   const last = Number(row?.last);
@@ -26,6 +37,7 @@ export async function ensureThread(session: Session, queries: Queries, threadId:
     revision: last === 0 ? 0 : base + last,
     base,
     after: last === 0 ? Math.max(0, Number(row?.erased) - base) : last,
+    run: row && runId !== null && row.run_id === runId ? runOf(row) : undefined,
   };
 }
 
@@ -37,7 +49,7 @@ export async function lockThread(session: Session, queries: Queries, threadId: s
 
 /** The position of the thread's last message, 0 when it has none. */
 export async function revisionOf(session: Session, queries: Queries, threadId: string): Promise<number> {
-  const [row] = await session.rows(queries.STATE, [threadId]);
+  const [row] = await session.rows(queries.STATE, [null, threadId]);
   return row?.thread_id === threadId && Number(row.last) > 0 ? Number(row.base) + Number(row.last) : 0;
 }
 
@@ -69,13 +81,16 @@ export async function findRun(
     if (run.create) checkSame(row.run_id, run.runId, "run id");
     return undefined;
   }
+  return runOf(row);
+}
+
+function runOf(row: Row): StoredRun {
   const completionSeq = row.completion_seq === null ? null : Number(row.completion_seq);
   return { done: Number(row.done) === 1, completionSeq };
 }
 
-/** @throws RunAlreadyCompletedError, InvalidIdError */
-export async function checkOpenRun(session: Session, queries: Queries, threadId: string, runId: string): Promise<void> {
-  const run = await findRun(session, queries, { threadId, runId });
+/** Checks that a run, which was looked up, takes messages. @throws RunAlreadyCompletedError, InvalidIdError */
+export function checkOpenRun(run: StoredRun | undefined, threadId: string, runId: string): void {
   if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
   // A longer id is taken only where another program began that run in these tables.
   if (!run && runId.length > MAX_RUN_ID_LENGTH) checkNewRunId(runId);

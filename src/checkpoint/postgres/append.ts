@@ -22,7 +22,7 @@ export interface Batch {
   runIds: string[];
 }
 
-/** What one message may take, in bytes: it is read back as text of two digits a byte, and JavaScript's strings end at 512 MB. */
+/** What one message may take, in bytes: STORED_AFTER reads it back as two digits a byte, and JavaScript's strings end at 512 MB. */
 const MAX_MESSAGE = 2 ** 28 - 2 ** 16;
 /** What a batch may take: the protocol's messages end at 1 GB. */
 const MAX_BATCH = 10 ** 9;

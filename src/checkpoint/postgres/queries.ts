@@ -2,6 +2,8 @@
  * The queries, named, on CubeLoop's table names (`tables.ts` puts the host's in their place). `thread_id = $1` is written
  * out in every part of a query: only then does Postgres plan for one partition and not for 64.
  *
+ * Payloads are read as base64: a third shorter than the hex that Postgres writes otherwise, and read in half the time.
+ *
  * A position in a thread's log, which is what a revision is, is the `seq` of the row added to the microsecond at which the
  * thread was begun. CubeLoop numbers from 1 again when a thread is deleted and begun anew; time does not.
  */
@@ -28,10 +30,13 @@ export const LOAD_THREAD = `SELECT ${POSITION} AS base, t.extra::text, t.parent_
     (SELECT max(m.seq) FROM cubepi_messages m WHERE m.thread_id = $1) AS last,
     $2::bigint = 0 OR EXISTS (SELECT FROM cubepi_messages m WHERE m.thread_id = $1 AND m.seq = $2::bigint - ${POSITION}) AS tail
   FROM cubepi_threads t WHERE t.thread_id = $1`;
-/** $1 thread, $2 after or null: what follows it when it is a position of this log, else all. */
-export const LOAD_MESSAGES = `SELECT m.seq, m.role, m.metadata::text, encode(m.payload, 'hex') AS payload FROM cubepi_messages m
-  WHERE m.thread_id = $1 AND m.seq > coalesce((SELECT f.seq FROM cubepi_threads t, cubepi_messages f
-    WHERE t.thread_id = $1 AND f.thread_id = $1 AND f.seq = $2::bigint - ${POSITION}), 0)
+/**
+ * $1 thread, $2 after or null: what follows it when it is a position of this log, else all. One look-up within the other
+ * is planned in a fraction of the time that a join of the two takes.
+ */
+export const LOAD_MESSAGES = `SELECT m.seq, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload FROM cubepi_messages m
+  WHERE m.thread_id = $1 AND m.seq > coalesce((SELECT f.seq FROM cubepi_messages f
+    WHERE f.thread_id = $1 AND f.seq = $2::bigint - (SELECT ${POSITION} FROM cubepi_threads t WHERE t.thread_id = $1)), 0)
   ORDER BY m.seq`;
 
 /**
@@ -95,7 +100,7 @@ const TAKEN = `m.thread_id = $1 AND (m.run_id IS NULL OR m.run_id IN (
     SELECT r.run_id FROM cubepi_runs r WHERE r.thread_id = $1 AND r.completion_seq <=
       (SELECT c.completion_seq FROM cubepi_runs c WHERE c.thread_id = $1 AND c.run_id = $2)))`;
 /** $1 thread, $2 run. */
-export const SNAPSHOT = `SELECT m.seq, m.role, m.metadata::text, encode(m.payload, 'hex') AS payload FROM cubepi_messages m
+export const SNAPSHOT = `SELECT m.seq, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload FROM cubepi_messages m
   WHERE ${TAKEN} ORDER BY m.seq`;
 /** $1 source, $2 run, $3 target, $4 metadata or null. The rows of the target follow only once its thread is there. */
 export const FORK = `WITH
@@ -164,7 +169,7 @@ export const DELETE_ANSWERS = `DELETE FROM cubepi_hitl_answers WHERE thread_id =
   AND ($3::json IS NULL OR question_id IN (SELECT json_array_elements_text($3::json)))`;
 
 /** $1 thread, $2 after, $3 limit. */
-export const LOG_AFTER = `SELECT m.seq, ${POSITION} + m.seq AS position, m.role, m.metadata::text, encode(m.payload, 'hex') AS payload,
+export const LOG_AFTER = `SELECT m.seq, ${POSITION} + m.seq AS position, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload,
     (extract(epoch FROM m.created_at) * 1000)::float8 AS created_at
   FROM cubepi_messages m, cubepi_threads t
   WHERE m.thread_id = $1 AND t.thread_id = $1 AND m.seq > $2::bigint - ${POSITION} ORDER BY m.seq LIMIT $3`;

@@ -21,7 +21,7 @@ export function readMessage(prefix: string, threadId: string, row: Row): Message
     return messageOfColumns({
       role,
       metadata: fromJsonb(textOf(metadata)),
-      payload: Buffer.from(textOf(payload), "hex"),
+      payload: Buffer.from(textOf(payload), "base64"),
     });
   } catch (cause) {
     // The name is made only where it is needed: a long log is read row by row.
