@@ -2,6 +2,12 @@ import { InvalidArgumentError } from "../errors.ts";
 
 export { checkLimit } from "../util/limit.ts";
 
+/** A page's options, checked. */
+export interface CheckedPage<Cursor> {
+  after: Cursor;
+  limit: number;
+}
+
 /** A revision or position, checked. @throws InvalidArgumentError */
 export function checkRevision(value: unknown, name: string): number | undefined {
   if (value === undefined) return undefined;

@@ -8,16 +8,10 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EverthreadError } from "../errors.ts";
-import {
-  ConnectionLostError,
-  LockTimeoutError,
-  PoolExhaustedError,
-  StoreClosedError,
-  StoreError,
-  StoreOpenError,
-} from "./errors.ts";
+import { ConnectionLostError, LockTimeoutError, PoolExhaustedError, StoreError, StoreOpenError } from "./errors.ts";
 import { type MySqlConnection, type MySqlTarget, type Opened, openPool } from "./mysql-driver.ts";
 import { explain, explainOpen, isLockFailure, isLost, isReadOnly, isTooLarge, unreachable } from "./mysql-errors.ts";
+import { WorkInFlight } from "./work.ts";
 
 export type { MySqlConfig, MySqlPool, MySqlTarget } from "./mysql-driver.ts";
 
@@ -60,9 +54,7 @@ export class MySqlStore {
   readonly #lockTimeoutMs: number;
   /** Connections of our own pool whose session is set. */
   readonly #ready = new WeakSet<object>();
-  readonly #inFlight = new Set<Promise<unknown>>();
-
-  #closing: Promise<void> | undefined;
+  readonly #work = new WorkInFlight();
   #database = "";
   #maxPacket = 0;
 
@@ -129,13 +121,13 @@ export class MySqlStore {
    */
   async read<T>(operation: string, run: (session: Session) => Promise<T>): Promise<T> {
     this.assertOpen(operation);
-    return await this.#track(this.#attempt({ begin: [], commit: false, run }));
+    return await this.#work.track(this.#attempt({ begin: [], commit: false, run }));
   }
 
   /** Reads: all statements see one snapshot. */
   async snapshot<T>(operation: string, run: (session: Session) => Promise<T>): Promise<T> {
     this.assertOpen(operation);
-    return await this.#track(this.#attempt({ begin: BEGIN_SNAPSHOT, commit: true, run }));
+    return await this.#work.track(this.#attempt({ begin: BEGIN_SNAPSHOT, commit: true, run }));
   }
 
   /**
@@ -148,7 +140,7 @@ export class MySqlStore {
   async write<T>(operation: string, run: (session: Session) => Promise<T>): Promise<T> {
     this.assertOpen(operation);
     const begin = this.#opened.ownsPool ? BEGIN : BEGIN_SHARED;
-    return await this.#track(this.#attempt({ begin, commit: true, run }));
+    return await this.#work.track(this.#attempt({ begin, commit: true, run }));
   }
 
   /**
@@ -163,7 +155,7 @@ export class MySqlStore {
     run: (session: Session) => Promise<T>,
   ): Promise<{ value: T } | undefined> {
     this.assertOpen("migrate");
-    return await this.#track(this.#locked(name, timeoutMs, run));
+    return await this.#work.track(this.#locked(name, timeoutMs, run));
   }
 
   async #locked<T>(name: string, timeoutMs: number, run: (session: Session) => Promise<T>) {
@@ -277,23 +269,14 @@ export class MySqlStore {
 
   /** Waits for work in flight; ends the pool if it is ours. */
   close(): Promise<void> {
-    this.#closing ??= (async () => {
-      while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight);
+    return this.#work.close(async () => {
       if (this.#opened.ownsPool) await this.#opened.pool.end();
-    })();
-    return this.#closing;
+    });
   }
 
   /** @throws StoreClosedError naming the method that was called too late */
   assertOpen(operation: string): void {
-    if (this.#closing) throw new StoreClosedError(operation);
-  }
-
-  #track<T>(work: Promise<T>): Promise<T> {
-    this.#inFlight.add(work);
-    const done = () => this.#inFlight.delete(work);
-    work.then(done, done);
-    return work;
+    this.#work.assertOpen(operation);
   }
 }
 

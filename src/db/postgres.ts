@@ -7,9 +7,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvalidArgumentError, messageOf } from "../errors.ts";
-import { PoolExhaustedError, StoreClosedError, StoreOpenError } from "./errors.ts";
+import { PoolExhaustedError, StoreOpenError } from "./errors.ts";
 import { connectError, isServerError, mayRetry, operationError } from "./postgres-errors.ts";
 import { Pipeline, type Row, type Statement } from "./postgres-pipeline.ts";
+import { WorkInFlight } from "./work.ts";
 
 export type { Row, Statement, Value } from "./postgres-pipeline.ts";
 
@@ -74,8 +75,7 @@ export class PostgresStore {
   readonly #ownsPool: boolean;
   readonly #connectTimeoutMs: number;
   readonly #lockTimeoutMs: number;
-  readonly #inFlight = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #work = new WorkInFlight();
 
   private constructor(pool: PgPool, ownsPool: boolean, options: PostgresStoreOptions) {
     this.#pool = pool;
@@ -117,8 +117,8 @@ export class PostgresStore {
   async read(operation: string, statements: readonly Statement[]): Promise<Row[][]> {
     this.assertOpen(operation);
     // One statement is a snapshot by itself.
-    if (statements.length === 1) return await this.#track(this.#run(statements, true));
-    const results = await this.#track(this.#run([BEGIN_SNAPSHOT, ...statements, COMMIT], true));
+    if (statements.length === 1) return await this.#work.track(this.#run(statements, true));
+    const results = await this.#work.track(this.#run([BEGIN_SNAPSHOT, ...statements, COMMIT], true));
     return results.slice(1, -1);
   }
 
@@ -141,23 +141,21 @@ export class PostgresStore {
     const [name = "", ...others] = locks;
     const lock =
       others.length === 0 ? { text: LOCK, values: [name] } : { text: LOCKS, values: [JSON.stringify(locks)] };
-    const results = await this.#track(this.#run([BEGIN, timeout, lock, ...statements, COMMIT], false));
+    const results = await this.#work.track(this.#run([BEGIN, timeout, lock, ...statements, COMMIT], false));
     return results.slice(3, -1);
   }
 
   /** Waits for work in flight; ends the pool if it is ours. */
   close(): Promise<void> {
-    this.#closing ??= (async () => {
-      while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight);
+    return this.#work.close(async () => {
       if (this.#ownsPool) await this.#pool.end();
       else this.#pool.removeListener("error", ignore);
-    })();
-    return this.#closing;
+    });
   }
 
   /** @throws StoreClosedError naming the method that was called too late */
   assertOpen(operation: string): void {
-    if (this.#closing) throw new StoreClosedError(operation);
+    this.#work.assertOpen(operation);
   }
 
   async #run(statements: readonly Statement[], readOnly: boolean): Promise<Row[][]> {
@@ -211,13 +209,6 @@ export class PostgresStore {
     // The pool's own listener comes first, so that there is one at every moment.
     client.release(destroy);
     client.removeListener("error", ignore);
-  }
-
-  #track<T>(work: Promise<T>): Promise<T> {
-    this.#inFlight.add(work);
-    const done = () => this.#inFlight.delete(work);
-    work.then(done, done);
-    return work;
   }
 }
 

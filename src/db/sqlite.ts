@@ -8,9 +8,10 @@
 import { rmSync } from "node:fs";
 import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { StoreClosedError, StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import { StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
 import { LockWait } from "./lock-wait.ts";
 import { createBackupFile, type OpenedFile } from "./sqlite-file.ts";
+import { WorkInFlight } from "./work.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
 export type { StatementSync } from "node:sqlite";
@@ -53,8 +54,7 @@ export class SqliteStore {
   #flushing = false;
   /** Settled when no transaction of ours is waiting to commit: until then a read would see what may yet be undone. */
   #commit: Promise<void> | undefined;
-  #inFlight = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #work = new WorkInFlight();
 
   private constructor(db: sqlite.DatabaseSync, path: string, readOnly: boolean, busyTimeoutMs: number) {
     this.#path = path;
@@ -100,7 +100,7 @@ export class SqliteStore {
 
   /** Switches the file to a journal mode, for good. Only once it is known to be a store of ours. @throws StoreError */
   async setJournalMode(mode: NonNullable<SqliteOptions["journalMode"]>): Promise<void> {
-    await this.#track(this.#retryWhileBusy(() => setJournalMode(this.#db, mode)));
+    await this.#work.track(this.#retryWhileBusy(() => setJournalMode(this.#db, mode)));
   }
 
   /** A prepared statement, made once for each text. */
@@ -121,7 +121,7 @@ export class SqliteStore {
   /** Reads one consistent snapshot: `run` must not wait. `operation` names the method for errors. */
   async read<T>(operation: string, run: () => T): Promise<T> {
     this.assertOpen(operation);
-    return this.#track(this.#read(run));
+    return this.#work.track(this.#read(run));
   }
 
   async #read<T>(run: () => T): Promise<T> {
@@ -145,17 +145,15 @@ export class SqliteStore {
     const settle = Promise.withResolvers<unknown>();
     this.#queue.push({ run, settle });
     if (!this.#flushing) void this.#flush();
-    return (await this.#track(settle.promise)) as T;
+    return (await this.#work.track(settle.promise)) as T;
   }
 
   /** Waits for work in flight, then closes. */
   close(): Promise<void> {
-    this.#closing ??= (async () => {
-      while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight);
+    return this.#work.close(() => {
       this.#statements.clear();
       this.#db.close();
-    })();
-    return this.#closing;
+    });
   }
 
   /** Copies the database to a new file of mode 0600 while it is in use. @throws StoreOpenError when the path is taken */
@@ -163,7 +161,7 @@ export class SqliteStore {
     this.assertOpen("backup");
     const target = createBackupFile(path);
     try {
-      await this.#track(this.#copyTo(target));
+      await this.#work.track(this.#copyTo(target));
     } catch (error) {
       rmSync(target, { force: true });
       throw wrapDriverError(error);
@@ -321,14 +319,7 @@ export class SqliteStore {
 
   /** @throws StoreClosedError naming the method that was called too late */
   assertOpen(operation: string): void {
-    if (this.#closing) throw new StoreClosedError(operation);
-  }
-
-  #track<T>(work: Promise<T>): Promise<T> {
-    this.#inFlight.add(work);
-    const done = () => this.#inFlight.delete(work);
-    work.then(done, done);
-    return work;
+    this.#work.assertOpen(operation);
   }
 }
 

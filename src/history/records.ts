@@ -18,7 +18,8 @@ const WINDOW = 10;
 /** Mem0 makes a scope of three ids and their names. */
 const MAX_SCOPE_LENGTH = 1024;
 
-const RECORD_KEYS: ReadonlySet<string> = new Set([
+/** The fields of a change, which are the columns of Mem0's table. */
+export const HISTORY_COLUMNS = [
   "id",
   "memory_id",
   "old_memory",
@@ -29,7 +30,8 @@ const RECORD_KEYS: ReadonlySet<string> = new Set([
   "is_deleted",
   "actor_id",
   "role",
-] satisfies (keyof HistoryRecord)[]);
+] as const satisfies (keyof HistoryRecord)[];
+const RECORD_KEYS: ReadonlySet<string> = new Set(HISTORY_COLUMNS);
 const MESSAGE_KEYS: ReadonlySet<string> = new Set([
   "role",
   "content",

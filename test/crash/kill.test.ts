@@ -1,11 +1,10 @@
 /** Kills writers at random moments: what they were told is stored is there. */
 
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
 import { textOf } from "../../src/messages/construct.ts";
-import { startChild } from "../support/child.ts";
+import { killAfter, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
 
 const WRITER = new URL("./writer.mjs", import.meta.url);
@@ -26,18 +25,4 @@ for (const journalMode of ["delete", "wal", "truncate", "persist"] as const) {
       await checkpointer.append("t", []);
     }
   }, 120_000);
-}
-
-/** Kills a child once it has said `n` lines, and gives how many whole lines it said in all. */
-async function killAfter(child: ReturnType<typeof startChild>, n: number): Promise<number> {
-  let lines = 0;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  child.on("close", () => resolve());
-  if (!child.stdout) throw new Error("The child has no stdout.");
-  createInterface({ input: child.stdout }).on("line", () => {
-    lines++;
-    if (lines === n + 1) child.kill("SIGKILL");
-  });
-  await promise;
-  return lines;
 }

@@ -1,8 +1,8 @@
 /** The Python with Mem0 in it, for tests that run both programs on one file; and a process of it that takes calls. */
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { PeerProcess } from "../support/peer.ts";
 
 const OWN = fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
 const PEER = fileURLToPath(new URL("./mem0_peer.py", import.meta.url));
@@ -37,33 +37,14 @@ function check(path: string): { path: string; version: string } | undefined {
 }
 
 /** A running `mem0_peer.py`. */
-export class Mem0Peer implements AsyncDisposable {
-  readonly #process: ChildProcessWithoutNullStreams;
-  readonly #lines: AsyncIterator<string>;
-  #stderr = "";
-
+export class Mem0Peer extends PeerProcess {
   constructor(path: string) {
     if (mem0Python.path === null) throw new Error(mem0Python.reason);
-    this.#process = spawn(mem0Python.path, [PEER, path], { env });
-    this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
-      this.#stderr += text;
-    });
-    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+    super(mem0Python.path, [PEER, path], env);
   }
 
   /** Calls a method, one call at a time. Rejects with `<Python's exception>: <message>`. */
-  async call(name: string, args: unknown[], keywords: Record<string, unknown> = {}): Promise<unknown> {
-    this.#process.stdin.write(`${JSON.stringify([name, args, keywords])}\n`);
-    const line = await this.#lines.next();
-    if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
-    const reply = JSON.parse(line.value) as { value: unknown } | { error: string };
-    if ("error" in reply) throw new Error(reply.error);
-    return reply.value;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const ended = new Promise((resolve) => this.#process.once("close", resolve));
-    this.#process.stdin.end();
-    await ended;
+  call(name: string, args: unknown[], keywords: Record<string, unknown> = {}): Promise<unknown> {
+    return this.send([name, args, keywords]);
   }
 }

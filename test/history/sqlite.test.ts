@@ -3,14 +3,13 @@
 import { once } from "node:events";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
 import { SqliteMemoryHistory } from "../../src/history/sqlite/history.ts";
 import * as Q from "../../src/history/sqlite/queries.ts";
 import { userMessage } from "../../src/messages/construct.ts";
-import { ended, startChild } from "../support/child.ts";
+import { ended, killAfter, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
 import { golden, sql } from "./files.ts";
 
@@ -262,17 +261,3 @@ test("writes of one moment share a commit, and one that is refused takes no othe
   db.close();
   expect((await history.get("m")).map((record) => record.new_memory)).toEqual(["x", "1", "2"]);
 });
-
-/** Kills a child once it has said `n` lines, and gives how many whole lines it said in all. */
-async function killAfter(child: ReturnType<typeof startChild>, n: number): Promise<number> {
-  let lines = 0;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  child.on("close", () => resolve());
-  if (!child.stdout) throw new Error("The child has no stdout.");
-  createInterface({ input: child.stdout }).on("line", () => {
-    lines++;
-    if (lines === n + 1) child.kill("SIGKILL");
-  });
-  await promise;
-  return lines;
-}

@@ -1,8 +1,8 @@
 /** The real CubeLoop with its MySQL backend, when there is a Python that has it. */
-import { type ChildProcessWithoutNullStreams, execFile, execFileSync, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+import { execFile, execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { PeerProcess } from "../support/peer.ts";
 import { python } from "../support/python.ts";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -33,33 +33,13 @@ export async function cubeloopSchema(): Promise<string[]> {
 }
 
 /** A running cubeloop_peer.py: CubeLoop's checkpointer on one database, called by name. */
-export class CubeloopPeer implements AsyncDisposable {
-  readonly #process: ChildProcessWithoutNullStreams;
-  readonly #lines: AsyncIterator<string>;
-  #stderr = "";
-
+export class CubeloopPeer extends PeerProcess {
   constructor(url: string) {
-    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
-    this.#process = spawn(String(python.path), [here("cubeloop_peer.py"), url], { env });
-    this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
-      this.#stderr += text;
-    });
-    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+    super(String(python.path), [here("cubeloop_peer.py"), url], { ...process.env, PYTHONDONTWRITEBYTECODE: "1" });
   }
 
   /** Calls a function of the peer, one call at a time. Rejects with `<Python's exception>: <message>`. */
-  async call(name: string, ...args: unknown[]): Promise<unknown> {
-    this.#process.stdin.write(`${JSON.stringify([name, ...args])}\n`);
-    const line = await this.#lines.next();
-    if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
-    const reply = JSON.parse(line.value) as { value: unknown } | { error: string };
-    if ("error" in reply) throw new Error(reply.error);
-    return reply.value;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const ended = new Promise((resolve) => this.#process.once("close", resolve));
-    this.#process.stdin.end();
-    await ended;
+  call(name: string, ...args: unknown[]): Promise<unknown> {
+    return this.send([name, ...args]);
   }
 }

@@ -1,5 +1,6 @@
 /** Child processes that run TypeScript, as real as the ones of a user. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** Starts `file` (a URL beside the caller) with arguments. Node 22 needs the flag to read TypeScript; later it is the default. */
@@ -31,4 +32,18 @@ export async function ended(child: ChildProcess): Promise<Ended> {
   child.on("close", (code, signal) => resolve([code, signal]));
   const [code, signal] = await promise;
   return { code, signal, lines: stdout.split("\n").slice(0, -1), stderr };
+}
+
+/** Kills a child once it has said `n` lines, and gives how many whole lines it said in all. */
+export async function killAfter(child: ChildProcess, n: number): Promise<number> {
+  let lines = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  child.on("close", () => resolve());
+  if (!child.stdout) throw new Error("The child has no stdout.");
+  createInterface({ input: child.stdout }).on("line", () => {
+    lines++;
+    if (lines === n + 1) child.kill("SIGKILL");
+  });
+  await promise;
+  return lines;
 }

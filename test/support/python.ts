@@ -1,9 +1,9 @@
 /** The Python with CubeLoop in it, for tests that run both programs on one file; and a process of it that takes calls. */
-import { type ChildProcessWithoutNullStreams, execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { PeerProcess } from "./peer.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const INTEROP = `${ROOT}test/interop/`;
@@ -70,33 +70,14 @@ export async function runPython(script: string, ...args: string[]): Promise<unkn
 }
 
 /** A running `peer.py` or one of its like: CubeLoop's checkpointer on one store, called by name. */
-export class PythonPeer implements AsyncDisposable {
-  readonly #process: ChildProcessWithoutNullStreams;
-  readonly #lines: AsyncIterator<string>;
-  #stderr = "";
-
+export class PythonPeer extends PeerProcess {
   /** @param script the program of test/interop that opens `path` (Default: "peer.py", for a SQLite file) */
   constructor(path: string, script = "peer.py") {
-    this.#process = spawn(pathOfPython(), [`${INTEROP}${script}`, path], { env });
-    this.#process.stderr.setEncoding("utf8").on("data", (text: string) => {
-      this.#stderr += text;
-    });
-    this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+    super(pathOfPython(), [`${INTEROP}${script}`, path], env);
   }
 
   /** Calls a function of peer.py, one call at a time. Rejects with `<Python's exception>: <message>`. */
-  async call(name: string, ...args: unknown[]): Promise<unknown> {
-    this.#process.stdin.write(`${JSON.stringify([name, ...args])}\n`);
-    const line = await this.#lines.next();
-    if (line.done) throw new Error(`Python has ended: ${this.#stderr}`);
-    const reply = JSON.parse(line.value) as { value: unknown } | { error: string };
-    if ("error" in reply) throw new Error(reply.error);
-    return reply.value;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const ended = new Promise((resolve) => this.#process.once("close", resolve));
-    this.#process.stdin.end();
-    await ended;
+  call(name: string, ...args: unknown[]): Promise<unknown> {
+    return this.send([name, ...args]);
   }
 }

@@ -1,15 +1,10 @@
 /** What people and tools list of a store: messages, threads, runs, a page at a time. */
 import type { Session } from "../../db/mysql.ts";
 import type { LogEntry, Page, RunInfo, ThreadInfo } from "../checkpointer.ts";
-import { CheckpointCorruptionError } from "../errors.ts";
+import { logEntry } from "../log-entry.ts";
+import type { CheckedPage } from "../page.ts";
 import type { Queries } from "./queries.ts";
 import { messageRef, readMessage, toDate } from "./rows.ts";
-
-/** A page's options, checked. */
-interface CheckedPage<Cursor> {
-  after: Cursor;
-  limit: number;
-}
 
 export async function listMessages(
   session: Session,
@@ -21,13 +16,8 @@ export async function listMessages(
   const rows = found.filter((row) => row.thread_id === threadId);
   const items = rows.slice(0, limit).map((row): LogEntry => {
     const position = Number(row.base) + Number(row.seq);
-    const entry = { position, rowRef: messageRef(prefix, threadId, row.seq), createdAt: toDate(row.created_at) };
-    try {
-      return { ...entry, message: readMessage(prefix, threadId, row) };
-    } catch (error) {
-      if (error instanceof CheckpointCorruptionError) return { ...entry, error };
-      throw error;
-    }
+    const about = { position, rowRef: messageRef(prefix, threadId, row.seq), createdAt: toDate(row.created_at) };
+    return logEntry(about, () => readMessage(prefix, threadId, row));
   });
   return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
 }

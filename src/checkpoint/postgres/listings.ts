@@ -1,14 +1,9 @@
 /** What people and tools list of a store: messages, threads, runs, a page at a time. Rows come with one more than the page. */
 import type { Row } from "../../db/postgres.ts";
 import type { LogEntry, Page, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpointer.ts";
-import { CheckpointCorruptionError } from "../errors.ts";
+import { logEntry } from "../log-entry.ts";
+import type { CheckedPage } from "../page.ts";
 import { messageRef, readAnswer, readMessage, toDate } from "./rows.ts";
-
-/** A page's options, checked. */
-interface CheckedPage<Cursor> {
-  after: Cursor;
-  limit: number;
-}
 
 export function messagePage(
   rows: Row[],
@@ -17,17 +12,12 @@ export function messagePage(
   prefix: string,
 ): Page<LogEntry, number> {
   const items = rows.slice(0, limit).map((row): LogEntry => {
-    const entry = {
+    const about = {
       position: Number(row.position),
       rowRef: messageRef(prefix, threadId, row.seq),
       createdAt: toDate(row.created_at),
     };
-    try {
-      return { ...entry, message: readMessage(prefix, threadId, row) };
-    } catch (error) {
-      if (error instanceof CheckpointCorruptionError) return { ...entry, error };
-      throw error;
-    }
+    return logEntry(about, () => readMessage(prefix, threadId, row));
   });
   return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
 }

@@ -2,28 +2,18 @@
 import type { SqliteStore } from "../../db/sqlite.ts";
 import { compareCodePoints } from "../../util/ids.ts";
 import type { LogEntry, Page, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpointer.ts";
-import { CheckpointCorruptionError } from "../errors.ts";
+import { logEntry } from "../log-entry.ts";
+import type { CheckedPage } from "../page.ts";
 import * as Q from "./queries.ts";
 import { readAnswer, readMessage, toDate } from "./rows.ts";
-
-/** A page's options, checked. */
-interface CheckedPage<Cursor> {
-  after: Cursor;
-  limit: number;
-}
 
 export function listMessages(store: SqliteStore, threadId: string, page: CheckedPage<number>): Page<LogEntry, number> {
   const { after, limit } = page;
   const rows = store.prepare(Q.LOG_AFTER).all(threadId, after, limit + 1);
   const items = rows.slice(0, limit).map((row): LogEntry => {
     const position = Number(row.id);
-    const entry = { position, rowRef: `messages.id=${position}`, createdAt: toDate(row.created_at) };
-    try {
-      return { ...entry, message: readMessage(threadId, position, row.message_json) };
-    } catch (error) {
-      if (error instanceof CheckpointCorruptionError) return { ...entry, error };
-      throw error;
-    }
+    const about = { position, rowRef: `messages.id=${position}`, createdAt: toDate(row.created_at) };
+    return logEntry(about, () => readMessage(threadId, position, row.message_json));
   });
   return { items, next: rows.length > limit ? (items.at(-1)?.position ?? after) : null };
 }

@@ -4,21 +4,8 @@
  * another name.
  */
 import type { SqliteStore } from "../../db/sqlite.ts";
+import { HISTORY_COLUMNS } from "../records.ts";
 import { SQL } from "./sql.ts";
-
-/** The columns of Mem0's table. */
-export const HISTORY_COLUMNS = [
-  "id",
-  "memory_id",
-  "old_memory",
-  "new_memory",
-  "event",
-  "created_at",
-  "updated_at",
-  "is_deleted",
-  "actor_id",
-  "role",
-] as const;
 
 /** What Mem0 renamed the old table to while it migrated: since 0.1.102, and before. */
 export const LEFTOVERS = ["history_old", "old_history"] as const;

@@ -1,7 +1,8 @@
 /** The tables of a history file: Mem0's, so that both programs share it, and Everthread's indexes and version. */
 import { SchemaMismatchError, StoreError, StoreOpenError } from "../../db/errors.ts";
 import type { SqliteStore } from "../../db/sqlite.ts";
-import { currentColumn, HISTORY_COLUMNS, LEFTOVERS, type Migration, migrate } from "./migrate.ts";
+import { HISTORY_COLUMNS } from "../records.ts";
+import { currentColumn, LEFTOVERS, type Migration, migrate } from "./migrate.ts";
 import { SQL } from "./sql.ts";
 
 /** The version in `everthread_history_schema`. A file that Mem0 wrote has none. */

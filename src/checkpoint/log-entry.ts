@@ -1,0 +1,14 @@
+/** A message as it stands in the log: a damaged one is listed with its error, never left out. */
+import type { Message } from "../messages/schema.ts";
+import type { LogEntry } from "./checkpointer.ts";
+import { CheckpointCorruptionError } from "./errors.ts";
+
+/** @param read gives the row's message, or throws a CheckpointCorruptionError that names the row */
+export function logEntry(about: Pick<LogEntry, "position" | "rowRef" | "createdAt">, read: () => Message): LogEntry {
+  try {
+    return { ...about, message: read() };
+  } catch (error) {
+    if (error instanceof CheckpointCorruptionError) return { ...about, error };
+    throw error;
+  }
+}
