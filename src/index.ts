@@ -19,10 +19,12 @@ export { type ExtractionInput, type FoundFact, type RememberOptions, remember } 
 export type { OnPending } from "./agent/run.ts";
 export type { AgentStream } from "./agent/stream.ts";
 export { defineTool, type Tool, type ToolContext, type ToolOutput } from "./agent/tools.ts";
+export * from "./checkpoint/archive-rules.ts";
+export type * from "./checkpoint/archives.ts";
 export type * from "./checkpoint/checkpointer.ts";
 export * from "./checkpoint/errors.ts";
 export { checkLimit, checkRevision, checkText } from "./checkpoint/page.ts";
-export { type AdmittedPart, admitPart } from "./checkpoint/part.ts";
+export { type AdmittedPart, admitCompaction, admitPart } from "./checkpoint/part.ts";
 export {
   admitPending,
   checkPending,
@@ -31,6 +33,7 @@ export {
   type Question,
   type QuestionOption,
 } from "./checkpoint/pending.ts";
+export * from "./checkpoint/search.ts";
 export { type CopyOptions, type CopyProblem, type CopyReport, copyThreads } from "./copy/copy.ts";
 export { EverthreadError, InvalidArgumentError, InvalidIdError } from "./errors.ts";
 export { DuplicateRecordError, InvalidRecordError } from "./history/errors.ts";

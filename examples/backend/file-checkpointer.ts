@@ -71,6 +71,7 @@ export class FileCheckpointer implements Checkpointer {
     durable: true,
     multiProcess: { reason: "Two processes would overwrite each other's changes to a thread's file." },
     archives: { reason: "The example keeps no archives." },
+    search: { reason: "The example keeps no archives." },
     backup: NO_BACKUP,
     integrityCheck: NO_CHECK,
   };

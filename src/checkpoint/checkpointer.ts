@@ -11,8 +11,12 @@
  */
 import type { JsonObject, JsonValue } from "../messages/json.ts";
 import type { Message } from "../messages/schema.ts";
-import type { CheckpointCorruptionError } from "./errors.ts";
+import type { ArchiveStore } from "./archives.ts";
+import type { LogEntry } from "./log-entry.ts";
+import type { Page, PageOptions } from "./page.ts";
 import type { PendingRequest } from "./pending.ts";
+
+export type { LogEntry, Page, PageOptions };
 
 /** What a backend can do: true, or the reason why not. Asking for it all the same throws UnsupportedError. */
 export type Capability = true | { readonly reason: string };
@@ -26,6 +30,8 @@ export interface Capabilities {
   readonly multiProcess: Capability;
   /** Compaction can set messages aside and keep them (`archives`). */
   readonly archives: Capability;
+  /** What was set aside can be searched, and fetched page by page. */
+  readonly search: Capability;
   /** `backup()` makes a copy of the whole store while it is in use. */
   readonly backup: Capability;
   /** `checkIntegrity()` looks for damage below the level of rows. */
@@ -38,6 +44,13 @@ export interface Checkpoint {
   messages: Message[];
   /** What a compaction put in place of the older messages; absent while there was none. */
   summary?: string;
+  /** The last position that the last compaction set aside; absent while there was none. */
+  compactedUpTo?: number;
+  /**
+   * How many of `messages`, from the first, were stored before that compaction. What a provider signed in them was signed
+   * for a context that is gone: a caller leaves it out of what it sends.
+   */
+  kept?: number;
   extra: JsonObject;
   revision: number;
   parentThreadId: string | null;
@@ -47,12 +60,6 @@ export interface Checkpoint {
    */
   tail: boolean;
 }
-
-/** A message as it stands in the log, for people and tools. A damaged one is there with its error: never a silent gap. */
-export type LogEntry = { position: number; rowRef: string; createdAt: Date } & (
-  | { message: Message; error?: never }
-  | { message?: never; error: CheckpointCorruptionError }
-);
 
 export interface ThreadInfo {
   threadId: string;
@@ -96,23 +103,27 @@ export interface ThreadPart {
   pending?: { request: PendingRequest; runId: string | null } | null | undefined;
   /** Put in place of the whole ledger of the thread. */
   answers?: readonly RecordedAnswer[] | undefined;
+  /** Put in place of all archives of the thread, once the messages are in it; oldest first. Needs `capabilities.archives`. */
+  archives?: readonly ArchivePart[] | undefined;
 }
 
-/** One page of a listing; hand `next` back as `after` for the following page. Null when there is no more. */
-export interface Page<T, Cursor> {
-  items: T[];
-  next: Cursor | null;
-}
-
-export interface PageOptions<Cursor> {
-  /** Only what follows this. (Default: from the start) */
-  after?: Cursor | undefined;
-  /** How many items at most, 0 to 10,000. (Default: 100) */
-  limit?: number | undefined;
+/** An archive as it stands in another store. It holds the thread's next `messageCount` messages, from the first on. */
+export interface ArchivePart {
+  archiveId: string;
+  createdAt: Date;
+  messageCount: number;
+  /** How many messages after it were there when it was made. (Default: 0) */
+  kept?: number | undefined;
+  summary: string;
+  system: string | null;
+  extra: JsonObject;
+  prunedAt: Date | null;
 }
 
 export interface Checkpointer extends AsyncDisposable {
   readonly capabilities: Capabilities;
+  /** What compactions set aside; there when `capabilities.archives` is true. */
+  readonly archives?: ArchiveStore | undefined;
 
   /**
    * Reads a thread: one consistent snapshot, without a lock. Undefined when it has neither messages nor extra.
@@ -150,17 +161,19 @@ export interface Checkpointer extends AsyncDisposable {
 
   /**
    * The messages of completed runs up to and including `afterRunId`, in log order, and those written before runs existed
-   * (run_id null). An unfinished run never leaks.
+   * (run_id null). An unfinished run never leaks. Of a compacted thread: what a fork's active context would hold; its summary
+   * comes with `archives.contextAfter`.
    *
-   * @throws ThreadNotFoundError, RunNotCompletedError, CheckpointCorruptionError
+   * @throws ThreadNotFoundError, RunNotCompletedError, CheckpointCorruptionError, ArchivePrunedError
    */
   snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]>;
 
   /**
-   * Makes a new thread of what {@link Checkpointer.snapshot} would give, with the completed runs and the extra. Atomic.
+   * Makes a new thread of what {@link Checkpointer.snapshot} would give, with the completed runs, the extra, and the archives
+   * that end before that run does. Atomic.
    *
    * @param options.metadata stored under `extra.fork` (Default: nothing)
-   * @throws ThreadNotFoundError, RunNotCompletedError, ThreadAlreadyExistsError
+   * @throws ThreadNotFoundError, RunNotCompletedError, ThreadAlreadyExistsError, ArchivePrunedError
    */
   fork(
     sourceThreadId: string,

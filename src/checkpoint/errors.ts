@@ -115,3 +115,60 @@ export class RunAlreadyCompletedError extends CheckpointerError {
     );
   }
 }
+
+/** Another compaction has set aside the messages up to there already; or this one, when it is tried again. */
+export class CompactionConflictError extends CheckpointerError {
+  readonly threadId: string;
+  readonly upTo: number;
+  readonly compactedUpTo: number;
+
+  constructor(threadId: string, upTo: number, compactedUpTo: number) {
+    super(
+      `Thread ${JSON.stringify(threadId)} is compacted up to position ${compactedUpTo} already, so it can't be compacted up to ${upTo}. Nothing was changed. Load it again: if this was a second try, the first one succeeded.`,
+      { code: "compaction_conflict" },
+    );
+    this.threadId = threadId;
+    this.upTo = upTo;
+    this.compactedUpTo = compactedUpTo;
+  }
+}
+
+export class ArchiveNotFoundError extends CheckpointerError {
+  constructor(threadId: string, archiveId: string) {
+    super(
+      `Thread ${JSON.stringify(threadId)} has no archive ${JSON.stringify(archiveId)}. List its archives to see which there are.`,
+      { code: "archive_not_found" },
+    );
+  }
+}
+
+/** Retention has removed the messages of an archive. Its summary is still there. */
+export class ArchivePrunedError extends CheckpointerError {
+  constructor(threadId: string, archiveId: string, prunedAt: Date) {
+    super(
+      `The messages of archive ${JSON.stringify(archiveId)} of thread ${JSON.stringify(threadId)} were removed by retention on ${prunedAt.toISOString()}. Only the archive's summary is left; keep more archives to keep more.`,
+      { code: "archive_pruned" },
+    );
+  }
+}
+
+export class SourceNotFoundError extends CheckpointerError {
+  constructor(threadId: string, archiveId: string, sourceId: string) {
+    super(
+      `Archive ${JSON.stringify(archiveId)} of thread ${JSON.stringify(threadId)} has no source ${JSON.stringify(sourceId)}. Take the ids from a search's hit.`,
+      { code: "source_not_found" },
+    );
+  }
+}
+
+export class SearchTimeoutError extends CheckpointerError {
+  readonly limitMs: number;
+
+  constructor(limitMs: number) {
+    super(
+      `The search was stopped after its time limit of ${limitMs} ms. Search for a longer text, in one thread only, or allow it more time.`,
+      { code: "search_timeout" },
+    );
+    this.limitMs = limitMs;
+  }
+}

@@ -2,6 +2,19 @@ import { InvalidArgumentError } from "../errors.ts";
 
 export { checkLimit } from "../util/limit.ts";
 
+/** One page of a listing; hand `next` back as `after` for the following page. Null when there is no more. */
+export interface Page<T, Cursor> {
+  items: T[];
+  next: Cursor | null;
+}
+
+export interface PageOptions<Cursor> {
+  /** Only what follows this. (Default: from the start) */
+  after?: Cursor | undefined;
+  /** How many items at most, 0 to 10,000. (Default: 100) */
+  limit?: number | undefined;
+}
+
 /** A page's options, checked. */
 export interface CheckedPage<Cursor> {
   after: Cursor;

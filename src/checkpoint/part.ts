@@ -1,9 +1,12 @@
-/** The door of `importThread`: a piece of another store's thread, checked and copied. */
+/** The doors of `importThread` and `archives.compact`: what they are given, checked and copied. */
 import { InvalidArgumentError } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
 import { copyJson, copyJsonObject } from "../messages/json.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkThreadId } from "../util/ids.ts";
-import type { RunInfo, ThreadPart } from "./checkpointer.ts";
+import { archiveNumberOf } from "./archive-rules.ts";
+import type { CompactOptions } from "./archives.ts";
+import type { ArchivePart, RunInfo, ThreadPart } from "./checkpointer.ts";
+import { checkRevision } from "./page.ts";
 import { admitPending } from "./pending.ts";
 
 /** A part that has passed; no messages and no runs are empty lists. */
@@ -18,7 +21,7 @@ export type AdmittedPart = ThreadPart &
  * @throws InvalidArgumentError for what is no list, no date, or no order of completion
  */
 export function admitPart(part: ThreadPart): AdmittedPart {
-  const { messages = [], runs = [], parentThreadId, extra, pending, answers } = part;
+  const { messages = [], runs = [], parentThreadId, extra, pending, answers, archives } = part;
   return {
     messages: listOf(messages, "messages").map((item, i) => {
       const message = admitMessage(item.message, `messages[${i}].message`);
@@ -36,7 +39,51 @@ export function admitPart(part: ThreadPart): AdmittedPart {
         questionId: checkQuestionId(questionId),
         answer: copyJson(answer, `answers[${i}].answer`),
       })),
+    archives: archives && inOrder(listOf(archives, "archives").map((one, i) => admitArchive(one, `archives[${i}]`))),
   };
+}
+
+/** What a compaction stores. @throws InvalidArgumentError */
+export function admitCompaction({ upTo, summary, system }: CompactOptions) {
+  return {
+    upTo: checkRevision(upTo ?? Number.NaN, "upTo") as number,
+    summary: checkProse(summary, "summary"),
+    system: system === undefined || system === null ? null : checkProse(system, "system"),
+  };
+}
+
+function admitArchive(archive: ArchivePart, path: string): ArchivePart {
+  const { archiveId, createdAt, messageCount, kept = 0, summary, system, extra, prunedAt } = archive;
+  if (typeof archiveId !== "string" || Number.isNaN(archiveNumberOf(archiveId))) {
+    throw new InvalidArgumentError(`${path}.archiveId must be such as "a1", not ${JSON.stringify(archiveId)}.`);
+  }
+  return {
+    archiveId,
+    createdAt: copyDate(createdAt, `${path}.createdAt`),
+    messageCount: checkRevision(messageCount ?? Number.NaN, `${path}.messageCount`) as number,
+    kept: checkRevision(kept, `${path}.kept`),
+    summary: checkProse(summary, `${path}.summary`),
+    system: system === null ? null : checkProse(system, `${path}.system`),
+    extra: copyJsonObject(extra, `${path}.extra`),
+    prunedAt: prunedAt === null ? null : copyDate(prunedAt, `${path}.prunedAt`),
+  };
+}
+
+function inOrder(archives: ArchivePart[]): ArchivePart[] {
+  archives.forEach(({ archiveId }, i) => {
+    if (archiveNumberOf(archiveId) !== i + 1) {
+      throw new InvalidArgumentError(
+        `archives must be all of the thread's, oldest first: archives[${i}].archiveId must be "a${i + 1}".`,
+      );
+    }
+  });
+  return archives;
+}
+
+/** Text for people and models; ill-formed text is mended, as in messages. */
+function checkProse(value: unknown, path: string): string {
+  if (typeof value === "string") return value.toWellFormed();
+  throw new InvalidArgumentError(`${path} must be a string, not ${value === null ? "null" : typeof value}.`);
 }
 
 function admitRun({ runId, claimedAt, completedAt, completionSeq }: RunInfo, path: string): RunInfo {

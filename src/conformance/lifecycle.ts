@@ -62,7 +62,8 @@ export const lifecycleCases = [
   conformanceCase("Every capability is true, or says why not", async ({ store: { capabilities } }) => {
     const { backend, ...rest } = capabilities;
     assert.ok(typeof backend === "string" && backend !== "");
-    assert.deepEqual(Object.keys(rest).sort(), ["archives", "backup", "durable", "integrityCheck", "multiProcess"]);
+    const names = ["archives", "backup", "durable", "integrityCheck", "multiProcess", "search"];
+    assert.deepEqual(Object.keys(rest).sort(), names);
     for (const [name, capability] of Object.entries(rest)) {
       assert.ok(capability === true || capability.reason.length > 10, `${name} needs a reason`);
     }

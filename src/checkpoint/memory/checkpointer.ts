@@ -13,6 +13,8 @@ import {
   compareCodePoints,
   MAX_RUN_ID_LENGTH,
 } from "../../util/ids.ts";
+import { keptByFork } from "../archive-rules.ts";
+import type { ContextAfter } from "../archives.ts";
 import type {
   Capabilities,
   Checkpoint,
@@ -29,26 +31,26 @@ import {
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
-  RunNotCompletedError,
   ThreadAlreadyExistsError,
   ThreadConflictError,
-  ThreadNotFoundError,
   UnsupportedError,
 } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import type { PendingRequest } from "../pending.ts";
+import { activeContext, forkedArchives, MemoryArchives } from "./archives.ts";
 import {
   answerKey,
   copyDate,
   emptyThread,
   hasAnything,
+  logEntry,
   mergeExtra,
   putPart,
   revisionOf,
-  type StoredMessage,
   storedPending,
   type Thread,
+  taken,
 } from "./thread.ts";
 
 const GONE = { reason: "It lives in this process's memory." };
@@ -59,10 +61,19 @@ export class MemoryCheckpointer implements Checkpointer {
     backend: "memory",
     durable: GONE,
     multiProcess: GONE,
-    archives: { reason: "This version keeps no archives." },
+    archives: true,
+    search: true,
     backup: GONE,
     integrityCheck: ONLY_ROWS,
   };
+  readonly archives: MemoryArchives = new MemoryArchives({
+    enter: (operation, threadId) =>
+      threadId === undefined ? this.#assertOpen(operation) : this.#enter(operation, threadId),
+    checkRevision: (threadId, expected) => this.#checkRevision(threadId, expected),
+    get: (threadId) => this.#threads.get(threadId),
+    all: () => this.#threads,
+    contextAfter: (threadId, afterRunId) => this.#contextAfter(threadId, afterRunId),
+  });
   readonly #threads = new Map<string, Thread>();
   /** Positions are the store's, so that a thread that is deleted and begun anew repeats none. */
   #lastPosition = 0;
@@ -73,11 +84,17 @@ export class MemoryCheckpointer implements Checkpointer {
     const after = checkRevision(options.after, "after");
     const thread = this.#threads.get(threadId);
     if (!thread || (thread.messages.length === 0 && thread.extra === undefined)) return undefined;
-    const tail = after !== undefined && (after === 0 || thread.messages.some(({ position }) => position === after));
+    const { last, active } = activeContext(thread.messages, thread.archives);
+    const begins = after === 0 && !last;
+    const tail = after !== undefined && (begins || active.some(({ position }) => position === after));
+    const messages = tail ? active.filter(({ position }) => position > after) : active;
     return {
-      messages: thread.messages
-        .filter(({ position }) => !tail || position > after)
-        .map(({ json }) => messageFromJson(json)),
+      messages: messages.map(({ json }) => messageFromJson(json)),
+      ...(last && {
+        summary: last.summary,
+        compactedUpTo: last.upTo,
+        kept: messages.filter(({ position }) => position <= last.atRevision).length,
+      }),
       extra: JSON.parse(thread.extra ?? "{}"),
       revision: revisionOf(thread),
       parentThreadId: thread.parentThreadId,
@@ -140,8 +157,7 @@ export class MemoryCheckpointer implements Checkpointer {
 
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
     this.#enter("snapshot", threadId);
-    checkRunId(options.afterRunId);
-    return this.#taken(threadId, options.afterRunId).messages.map(({ json }) => messageFromJson(json));
+    return this.#contextAfter(threadId, options.afterRunId).messages;
   }
 
   async fork(
@@ -153,13 +169,21 @@ export class MemoryCheckpointer implements Checkpointer {
     checkThreadId(newThreadId);
     checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
-    const { thread, messages, runs } = this.#taken(sourceThreadId, options.afterRunId);
+    const { thread, messages, runs, cut } = taken(
+      this.#threads.get(sourceThreadId),
+      sourceThreadId,
+      options.afterRunId,
+    );
+    keptByFork(sourceThreadId, thread.archives, cut);
     if (hasAnything(this.#threads.get(newThreadId))) throw new ThreadAlreadyExistsError(newThreadId);
     const extra: JsonObject = JSON.parse(thread.extra ?? "{}");
     if (metadata) extra.fork = metadata;
+    const copies = messages.map((message) => ({ ...message, position: ++this.#lastPosition }));
+    const positions = messages.map(({ position }, i): [number, number] => [position, copies[i]?.position ?? 0]);
     this.#threads.set(newThreadId, {
       ...emptyThread(),
-      messages: messages.map((message) => ({ ...message, position: ++this.#lastPosition })),
+      messages: copies,
+      archives: forkedArchives(sourceThreadId, thread.archives, cut, positions),
       extra: JSON.stringify(extra),
       parentThreadId: sourceThreadId,
       runs: new Map(runs.map((run) => [run.runId, run])),
@@ -260,12 +284,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const after = checkRevision(page.after, "after") ?? 0;
     const limit = checkLimit(page.limit);
     const rest = (this.#threads.get(threadId)?.messages ?? []).filter(({ position }) => position > after);
-    const items = rest.slice(0, limit).map(({ position, json, createdAt }) => ({
-      position,
-      rowRef: `messages[${position}]`,
-      createdAt: new Date(createdAt),
-      message: messageFromJson(json),
-    }));
+    const items = rest.slice(0, limit).map(logEntry);
     return { items, next: rest.length > limit ? (items.at(-1)?.position ?? after) : null };
   }
 
@@ -373,17 +392,14 @@ export class MemoryCheckpointer implements Checkpointer {
     if (!run && runId.length > MAX_RUN_ID_LENGTH) checkNewRunId(runId);
   }
 
-  /** What a fork or snapshot takes: completed runs up to the cut, and what was written before runs existed. */
-  #taken(threadId: string, afterRunId: string): { thread: Thread; messages: StoredMessage[]; runs: RunInfo[] } {
-    const thread = this.#threads.get(threadId);
-    if (!thread || !hasAnything(thread)) throw new ThreadNotFoundError(threadId);
-    const cut = thread.runs.get(afterRunId)?.completionSeq;
-    if (!cut) throw new RunNotCompletedError(threadId, afterRunId);
-    const runs = [...thread.runs.values()].filter(
-      ({ completionSeq }) => completionSeq !== null && completionSeq <= cut,
-    );
-    const ids = new Set<string | null>([null, ...runs.map(({ runId }) => runId)]);
-    return { thread, messages: thread.messages.filter(({ runId }) => ids.has(runId)), runs };
+  #contextAfter(threadId: string, afterRunId: string): ContextAfter {
+    checkRunId(afterRunId);
+    const { thread, messages, cut } = taken(this.#threads.get(threadId), threadId, afterRunId);
+    const { last, active } = activeContext(messages, keptByFork(threadId, thread.archives, cut));
+    return {
+      messages: active.map(({ json }) => messageFromJson(json)),
+      ...(last && { summary: last.summary }),
+    };
   }
 
   #takePending(threadId: string, questionId: string, runId: string | null): boolean {

@@ -73,6 +73,7 @@ export class MySQLCheckpointer implements Checkpointer {
     durable: true,
     multiProcess: true,
     archives: { reason: "This version keeps no archives." },
+    search: { reason: "This version keeps no archives." },
     backup: { reason: SERVERS_BACKUP },
     integrityCheck: { reason: SERVERS_CHECK },
   };

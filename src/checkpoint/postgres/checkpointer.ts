@@ -59,6 +59,7 @@ export class PostgresCheckpointer implements Checkpointer {
     durable: true,
     multiProcess: true,
     archives: { reason: "This version keeps no archives." },
+    search: { reason: "This version keeps no archives." },
     backup: { reason: SERVERS_OWN },
     integrityCheck: { reason: SERVERS_OWN },
   };

@@ -62,6 +62,7 @@ export class SqliteCheckpointer implements Checkpointer {
       durable: inMemory,
       multiProcess: inMemory,
       archives: { reason: "This version keeps no archives." },
+      search: { reason: "This version keeps no archives." },
       backup: true,
       integrityCheck: true,
     };

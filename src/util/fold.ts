@@ -1,0 +1,32 @@
+/**
+ * Text as search compares it: one normal form and one folding for the index, the scan and the query.
+ *
+ * - Both sides are NFC: "é" is found however it was typed. A lone surrogate and U+0000 count as U+FFFD.
+ * - Folded text also forgets case, as Unicode's full case folding does: ß, ẞ and SS are alike, as are the ligature ﬁ and
+ *   "fi", and ς, σ and Σ. The dotless ı counts as i; İ is an i with a dot above it, so "i" finds it too.
+ *
+ * Accents count: "e" does not find "é".
+ */
+
+/** NFC, well-formed, without U+0000. */
+export function normalText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd").normalize("NFC");
+}
+
+/** Folds text that {@link normalText} gave. Code points fold one by one: the folded whole is its folded parts, joined. */
+export function foldCase(normal: string): string {
+  // Lower first, since ẞ has no other upper case; then ß becomes SS and ﬁ FI. Lowering Σ depends on its place in a word.
+  return normal.toLowerCase().toUpperCase().toLowerCase().replaceAll("ς", "σ");
+}
+
+/** The index in `normal` of what stands at `index` in its folded text. */
+export function unfoldIndex(normal: string, index: number): number {
+  let folded = 0;
+  let at = 0;
+  for (const character of normal) {
+    folded += foldCase(character).length;
+    if (folded > index) break;
+    at += character.length;
+  }
+  return at;
+}
