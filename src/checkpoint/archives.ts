@@ -28,6 +28,8 @@ export interface ArchiveInfo {
   createdAt: Date;
   /** The position of the last message in it. The messages after the archive before it, up to this one, are in it. */
   upTo: number;
+  /** Where the thread stood when it was made: the messages after it up to here were kept active. */
+  atRevision: number;
   /** How many messages are in it; 0 once it was pruned. */
   messageCount: number;
   /** The summary that took the place of this archive and of those before it. */

@@ -186,9 +186,9 @@ function archived(thread: Thread, archive: StoredArchive): StoredMessage[] {
 }
 
 function infoOf(thread: Thread, archive: StoredArchive): ArchiveInfo {
-  const { archiveId, createdAt, upTo, summary, prunedAt } = archive;
+  const { archiveId, createdAt, upTo, atRevision, summary, prunedAt } = archive;
   const messageCount = archived(thread, archive).length;
-  return { archiveId, createdAt, upTo, messageCount, summary, prunedAt };
+  return { archiveId, createdAt, upTo, atRevision, messageCount, summary, prunedAt };
 }
 
 function sourcesOf(id: string, thread: Thread, archive: StoredArchive) {
