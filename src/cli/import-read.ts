@@ -1,5 +1,5 @@
 /** Reads an export: whole threads, checked before anything is written, and the problems of those that are not whole. */
-import type { RecordedAnswer, RunInfo } from "../checkpoint/checkpointer.ts";
+import type { ArchivePart, RecordedAnswer, RunInfo } from "../checkpoint/checkpointer.ts";
 import { admitPending, type PendingRequest } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
@@ -19,6 +19,7 @@ export interface FileThread {
   runs: RunInfo[];
   pending: { request: PendingRequest; runId: string | null } | null;
   answers: RecordedAnswer[];
+  archives: ArchivePart[];
 }
 
 /** Why a line, and with it its thread, is refused. */
@@ -116,7 +117,7 @@ function parse(line: Line): JsonObject {
 function beginThread(record: JsonObject, line: number): FileThread {
   const { format = FORMAT, thread_id, parent_thread_id = null, extra = {} } = record;
   if (typeof format !== "number" || format > FORMAT) {
-    throw new Error(`is of format ${JSON.stringify(format)}; this Everthread reads format ${FORMAT}`);
+    throw new Error(`is of format ${JSON.stringify(format)}; this Everthread reads formats up to ${FORMAT}`);
   }
   const threadId = checkThreadId(thread_id);
   return {
@@ -128,6 +129,7 @@ function beginThread(record: JsonObject, line: number): FileThread {
     runs: [],
     pending: null,
     answers: [],
+    archives: [],
   };
 }
 
@@ -153,6 +155,9 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
       return after;
     case "answer":
       thread.answers.push(toAnswer(record, thread));
+      return after;
+    case "archive":
+      thread.archives.push(toArchive(record));
       return after;
     case "damaged":
       throw new Error(
@@ -187,6 +192,22 @@ function toAnswer(record: JsonObject, thread: FileThread): RecordedAnswer {
   return { runId, questionId, answer: copyJson(record.answer, "answer") };
 }
 
+function toArchive(record: JsonObject): ArchivePart {
+  const { archive_id, messages, kept = 0, summary, system = null, extra = {}, pruned_at = null } = record;
+  const archive = {
+    archiveId: archive_id,
+    createdAt: timeOf(record, "created_at"),
+    messageCount: messages,
+    kept,
+    summary,
+    system,
+    extra,
+    prunedAt: pruned_at === null ? null : timeOf(record, "pruned_at"),
+  };
+  // Its fields are checked with the order of the archives, at the door of the store.
+  return archive as ArchivePart;
+}
+
 /** The time of a record; now, where it has none. */
 function timeOf(record: JsonObject, field: string): Date {
   const value = record[field] ?? null;
@@ -196,7 +217,11 @@ function timeOf(record: JsonObject, field: string): Date {
   return time;
 }
 
-function checkCounts(record: JsonObject, { messages, runs }: FileThread): void {
+function checkCounts(record: JsonObject, { messages, runs, archives }: FileThread): void {
+  const archived = archives.reduce((sum, { messageCount }) => sum + messageCount, 0);
+  if (archived > messages.length) {
+    throw new Error(`has archives of ${archived} messages, and there are ${messages.length}: lines are missing`);
+  }
   if (record.messages === messages.length && record.runs === runs.length) return;
   const said = `${String(record.messages)} messages and ${String(record.runs)} runs`;
   throw new Error(`says ${said}, and there are ${messages.length} and ${runs.length}: lines are missing or doubled`);

@@ -17,7 +17,8 @@ export async function writeThread(store: Checkpointer, thread: FileThread): Prom
   return { kind: outcome.kind === "copied" ? "imported" : outcome.kind, messages: outcome.messages };
 }
 
-function sourceOf({ threadId, parentThreadId, extra, messages, runs, pending, answers }: FileThread): ThreadSource {
+function sourceOf(thread: FileThread): ThreadSource {
+  const { threadId, parentThreadId, extra, messages, runs, pending, answers, archives } = thread;
   const nothingElse = messages.length + runs.length + answers.length === 0 && pending === null;
   return {
     threadId,
@@ -35,7 +36,7 @@ function sourceOf({ threadId, parentThreadId, extra, messages, runs, pending, an
       const byQuestion = answers.toSorted(
         (a, b) => compareCodePoints(a.runId ?? "", b.runId ?? "") || compareCodePoints(a.questionId, b.questionId),
       );
-      return { parentThreadId, extra: some ? extra : undefined, pending, answers: byQuestion };
+      return { parentThreadId, extra: some ? extra : undefined, pending, answers: byQuestion, archives };
     },
   };
 }

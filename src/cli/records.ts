@@ -1,15 +1,31 @@
 /** The lines of an export: one JSON object each, in the form that docs/cli.md describes and `import` reads. */
-import type { LogEntry, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
+import type { ArchivePart, LogEntry, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import type { CheckpointCorruptionError } from "../checkpoint/errors.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import type { Rest } from "./log.ts";
 
-/** The format's version. A reader refuses a higher one. */
-export const FORMAT = 1;
+/** The format's version: 1 for a thread without archives, which the first version reads too. A reader refuses a higher one. */
+export const FORMAT = 2;
 
-export function threadRecord(info: ThreadInfo, { extra }: Rest) {
+export function threadRecord(info: ThreadInfo, { extra }: Rest, archives: readonly ArchivePart[]) {
   const { threadId, parentThreadId } = info;
-  return { type: "thread", format: FORMAT, thread_id: threadId, parent_thread_id: parentThreadId, extra };
+  const format = archives.length > 0 ? FORMAT : 1;
+  return { type: "thread", format, thread_id: threadId, parent_thread_id: parentThreadId, extra };
+}
+
+export function archiveRecord({ archiveId, createdAt, messageCount, kept, prunedAt, ...rest }: ArchivePart) {
+  const { summary, system, extra } = rest;
+  return {
+    type: "archive",
+    archive_id: archiveId,
+    created_at: createdAt,
+    messages: messageCount,
+    kept,
+    summary,
+    system,
+    extra,
+    pruned_at: prunedAt,
+  };
 }
 
 export function runRecord({ runId, claimedAt, completedAt, completionSeq }: RunInfo) {

@@ -1,5 +1,6 @@
 /** Opening the store that a command names, and finding the thread that a person means. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ArchiveInfo } from "../checkpoint/archives.ts";
 import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import { SchemaMismatchError, SchemaUninitializedError, ThreadNotFoundError } from "../checkpoint/errors.ts";
 import { migrateStore, type OpenOptions, openCheckpointer } from "../open.ts";
@@ -111,6 +112,18 @@ async function startingWith(store: Checkpointer, start: string): Promise<ThreadI
     if (shown.length > MOST_CANDIDATES) break;
   }
   return shown;
+}
+
+/** The archives of a thread, oldest first; none where the store keeps none. */
+export async function allArchives(store: Checkpointer, threadId: string): Promise<ArchiveInfo[]> {
+  const found: ArchiveInfo[] = [];
+  let after: string | undefined;
+  do {
+    const page = await store.archives?.list(threadId, { after, limit: PAGE });
+    found.push(...(page?.items ?? []));
+    after = page?.next ?? undefined;
+  } while (after !== undefined);
+  return found;
 }
 
 /** Every thread, in the order of ids. */

@@ -1,5 +1,5 @@
 /** How a thread stands in a store, against the thread that is to be copied there. Reads all of both, and writes nothing. */
-import type { RecordedAnswer } from "../checkpoint/checkpointer.ts";
+import type { ArchivePart, RecordedAnswer } from "../checkpoint/checkpointer.ts";
 import { type JsonValue, sameJson } from "../messages/json.ts";
 import { compareCodePoints } from "../util/ids.ts";
 import { type CheckedSource, codeOf, type Rest, type ThreadSource } from "./source.ts";
@@ -7,7 +7,7 @@ import { type CheckedSource, codeOf, type Rest, type ThreadSource } from "./sour
 export type Comparison =
   | { kind: "same" }
   /** It is the beginning of the source's, or nothing (`begun` is false). What follows `from` is to be written. */
-  | { kind: "behind"; begun: boolean; from: Positions }
+  | { kind: "behind"; begun: boolean; from: Positions; compacted: boolean }
   | { kind: "conflict"; reason: string };
 
 /** Of the last message that both have; 0 where there is none. */
@@ -25,11 +25,13 @@ export async function compare(source: CheckedSource, target: ThreadSource): Prom
     const runs = await compareRuns(source, target);
     const theirs = await source.rest(messages.last);
     const ours = await target.rest(messages.from.target);
-    const moved = messages.count > 0 && (messages.more || runs.more || hasMore(theirs.answers, ours.answers));
+    const compacted = theirs.archives.length > ours.archives.length;
+    const answered = hasMore(theirs.answers, ours.answers);
+    const moved = messages.count > 0 && (messages.more || runs.more || answered || compacted);
     const sameRest = compareRest(theirs, ours, moved);
     if (!messages.more && !runs.more && sameRest) return { kind: "same" };
     const begun = messages.count > 0 || runs.count > 0 || !sameJson(asJson(ours), asJson(NOTHING));
-    return { kind: "behind", begun, from: messages.from };
+    return { kind: "behind", begun, from: messages.from, compacted: theirs.archives.length > 0 };
   } catch (error) {
     if (error instanceof Conflict) return { kind: "conflict", reason: error.message };
     if (codeOf(error) !== "checkpoint_corruption") throw error;
@@ -37,7 +39,7 @@ export async function compare(source: CheckedSource, target: ThreadSource): Prom
   }
 }
 
-const NOTHING: Rest = { parentThreadId: null, extra: undefined, pending: null, answers: [] };
+const NOTHING: Rest = { parentThreadId: null, extra: undefined, pending: null, answers: [], archives: [] };
 
 /** The target's messages must be the first of the source's. The source is read to its end: damage there is damage. */
 async function compareMessages(source: CheckedSource, target: ThreadSource) {
@@ -104,7 +106,19 @@ function compareRest(theirs: Rest, ours: Rest, moved: boolean): boolean {
   }
   const sameParent = theirs.parentThreadId === ours.parentThreadId;
   if (!sameParent && ours.parentThreadId !== null) throw new Conflict("it was forked from another thread");
-  return sameExtra && samePending && sameAnswers && sameParent;
+  const sameArchives = theirs.archives.length === ours.archives.length;
+  if (!beginsWith(theirs.archives, ours.archives)) throw new Conflict("it was compacted otherwise");
+  return sameExtra && samePending && sameAnswers && sameParent && sameArchives;
+}
+
+/** Whether the source's archives are the target's, and perhaps more: a thread is compacted again and again. */
+function beginsWith(theirs: readonly ArchivePart[], ours: readonly ArchivePart[]): boolean {
+  return ours.every((one, i) => sameJson(archiveAsJson(one), archiveAsJson(theirs[i])));
+}
+
+/** An archive as it is compared: to the millisecond, which every store keeps. */
+function archiveAsJson(archive: ArchivePart | undefined): JsonValue {
+  return JSON.parse(JSON.stringify(archive ?? null));
 }
 
 /** Whether a ledger has all of another's answers, and more. */

@@ -1,7 +1,14 @@
 /** A thread as a copy reads it, a page at a time, from a store or from anything else. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Checkpointer, LogEntry, Page, RecordedAnswer, RunInfo, ThreadPart } from "../checkpoint/checkpointer.ts";
-import { UnsupportedError } from "../checkpoint/errors.ts";
+import type {
+  ArchivePart,
+  Checkpointer,
+  LogEntry,
+  Page,
+  RecordedAnswer,
+  RunInfo,
+  ThreadPart,
+} from "../checkpoint/checkpointer.ts";
 import { admitPart } from "../checkpoint/part.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import { EverthreadError, messageOf } from "../errors.ts";
@@ -30,6 +37,8 @@ export interface Rest {
   pending: { request: PendingRequest; runId: string | null } | null;
   /** By run and question, in code point order. */
   answers: readonly RecordedAnswer[];
+  /** Oldest first; none where the thread was never compacted. */
+  archives: readonly ArchivePart[];
 }
 
 /** A thread can't be copied: a row of it can't be read, or holds what no store takes. */
@@ -50,19 +59,37 @@ export function threadOf(store: Checkpointer, threadId: string): ThreadSource {
     runs: () => pages((after: string | undefined) => store.listRuns(threadId, { after, limit: RUNS })),
     async rest(revision) {
       const loaded = await store.load(threadId, { after: revision });
-      if (loaded?.summary !== undefined) {
-        const { backend } = store.capabilities;
-        throw new UnsupportedError(backend, "a copy", "the thread was compacted, and its archives would stay behind.");
-      }
       const empty = Object.keys(loaded?.extra ?? {}).length === 0;
       return {
         parentThreadId: loaded?.parentThreadId ?? null,
         extra: empty && revision > 0 ? undefined : loaded?.extra,
         pending: (await store.loadPending(threadId)) ?? null,
         answers: await store.listHitlAnswers(threadId),
+        archives: await archivesOf(store, threadId),
       };
     },
   };
+}
+
+/** The archives as `importThread` takes them: their messages are counted, since they are copied with the others. */
+export async function archivesOf(store: Checkpointer, threadId: string): Promise<ArchivePart[]> {
+  const parts: ArchivePart[] = [];
+  const { archives } = store;
+  if (!archives) return parts;
+  for await (const info of pages((after: string | undefined) => archives.list(threadId, { after }))) {
+    const { archiveId, createdAt, messageCount, summary, prunedAt } = info;
+    const { system, extra } = prunedAt ? { system: null, extra: {} } : await archives.read(threadId, archiveId);
+    let kept = 0;
+    for await (const { position } of pages(
+      (after) => store.listMessages(threadId, { after, limit: MESSAGES }),
+      info.upTo,
+    )) {
+      if (position > info.atRevision) break;
+      kept++;
+    }
+    parts.push({ archiveId, createdAt, messageCount, kept, summary, system, extra, prunedAt });
+  }
+  return parts;
 }
 
 async function* pages<T, Cursor>(
@@ -102,8 +129,8 @@ export function checked(source: ThreadSource): CheckedSource {
     },
     async rest(revision) {
       const { parentThreadId, ...rest } = await source.rest(revision).catch(damaged);
-      const { extra, pending, answers } = admit({ ...rest, parentThreadId: parentThreadId ?? undefined });
-      return { parentThreadId, extra, pending: pending ?? null, answers: answers ?? [] };
+      const { extra, pending, answers, archives } = admit({ ...rest, parentThreadId: parentThreadId ?? undefined });
+      return { parentThreadId, extra, pending: pending ?? null, answers: answers ?? [], archives: archives ?? [] };
     },
   };
 }

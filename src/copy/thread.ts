@@ -34,6 +34,7 @@ export interface ThreadOptions {
 export async function copyThread(thread: ThreadSource, target: Checkpointer, options: ThreadOptions): Promise<Outcome> {
   const source = checked(thread);
   const there = threadOf(target, thread.threadId);
+  const { archives } = target.capabilities;
   let kind: "copied" | "continued" | undefined;
   let messages = 0;
   try {
@@ -41,6 +42,10 @@ export async function copyThread(thread: ThreadSource, target: Checkpointer, opt
       const found = await compare(source, there);
       if (found.kind === "conflict") return kind ? { ...found, kind: "different" } : found;
       if (found.kind === "same") return { kind: kind ?? "unchanged", messages };
+      if (found.compacted && archives !== true) {
+        const reason = `it was compacted, and the target keeps no archives: ${archives.reason}`;
+        return { kind: "damaged", reason, rowRef: undefined };
+      }
       kind ??= found.begun ? "continued" : "copied";
       for await (const written of write(source, target, found.from, options.atOnce ?? false)) {
         messages += written;
@@ -84,8 +89,9 @@ async function* write(
     if (part.runs) yield await put();
     part.runs = runs;
   }
-  const { parentThreadId, ...rest } = await source.rest(last);
+  const { parentThreadId, archives, ...rest } = await source.rest(last);
   part = { ...part, ...rest, parentThreadId: parentThreadId ?? undefined };
+  if (archives.length > 0) part.archives = archives;
   yield await put();
 }
 

@@ -294,8 +294,8 @@ describe("export and import", () => {
       ],
       [
         "a newer format",
-        (all) => all.splice(5, 1, message(6).replace('"format":1', '"format":2')),
-        /^Line 6 is of format 2/,
+        (all) => all.splice(5, 1, message(6).replace('"format":1', '"format":3')),
+        /^Line 6 is of format 3/,
       ],
       [
         "another's last line",

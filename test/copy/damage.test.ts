@@ -120,23 +120,6 @@ test("a thread whose pages can't be read hides no other; a source that is locked
   }
 });
 
-test("a thread that was compacted is refused: its archives would be lost", async () => {
-  const store = new MemoryCheckpointer();
-  await fill(store, "a");
-  const compacted = new Proxy(store, {
-    get(_, name) {
-      const value: unknown = Reflect.get(store, name, store);
-      if (name !== "load") return typeof value === "function" ? value.bind(store) : value;
-      return async (id: string, options: object) => ({ ...(await store.load(id, options)), summary: "Before: …" });
-    },
-  });
-  const target = new MemoryCheckpointer();
-  expect((await copyThreads(compacted, target)).damaged).toMatchObject([
-    { reason: expect.stringContaining("compacted") },
-  ]);
-  expect(await idsOf(target)).toEqual([]);
-});
-
 test("E2 half an emoji that another program stored is mended like everywhere, and copying again changes nothing", async () => {
   const path = join(tempDir(), "a.db");
   await using source = await SqliteCheckpointer.open(path);

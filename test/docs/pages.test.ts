@@ -31,7 +31,8 @@ describe("docs/errors.md", () => {
   test.each(classes.map((Class) => [Class.name, Class] as const))("lists %s with its code", (name, Class) => {
     // Any arguments will do: the code does not depend on them.
     const where = { threadId: "t", backend: "b", rowRef: "r", cause: "c" };
-    const args = [name === "CheckpointCorruptionError" ? where : "a", "b", "c"] as unknown as never[];
+    const third = name === "ArchivePrunedError" ? new Date(0) : "c";
+    const args = [name === "CheckpointCorruptionError" ? where : "a", "b", third] as unknown as never[];
     const { code } = new Class(...args);
     const row = text.split("\n").find((line) => line.startsWith(`| \`${name}\` |`));
     if (row) expect(row.split("|")[2]?.trim()).toBe(`\`${code}\``);

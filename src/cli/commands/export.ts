@@ -1,12 +1,14 @@
 /** `everthread export`: threads as JSON Lines, a page at a time. */
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
 import { StoreError } from "../../checkpoint/errors.ts";
+import { archivesOf } from "../../copy/source.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, oneLine, UsageError } from "../errors.ts";
 import { entriesOf, restOf, runsOf } from "../log.ts";
 import { OutFile } from "../out-file.ts";
 import {
   answerRecord,
+  archiveRecord,
   damageRecord,
   endRecord,
   entryRecord,
@@ -43,7 +45,7 @@ export async function exportThreads(context: Context, given: string[], options: 
         if (written.damaged) total.damaged++;
       } catch (error) {
         // One thread that can't be read hides no other. Without its last line it can't be imported by mistake.
-        if (!(error instanceof StoreError)) throw error;
+        if (!(error instanceof StoreError || error instanceof CommandError)) throw error;
         total.damaged++;
         await write({ type: "damaged", problem: error.message });
         out.note(`Thread ${harmlessLine(info.threadId)}: ${oneLine(error)}`);
@@ -74,7 +76,8 @@ async function exportThread(store: Checkpointer, info: ThreadInfo, write: Write,
   const { threadId } = info;
   const rest = await restOf(store, info);
   const written = { messages: 0, damaged: rest.damage.length > 0 };
-  await write(threadRecord(info, rest));
+  const archives = await archivesOf(store, threadId);
+  await write(threadRecord(info, rest, archives));
   for (const damage of rest.damage) await write(damageRecord(damage));
   for (const damage of rest.damage) note(oneLine(damage));
   const runs = await runsOf(store, threadId);
@@ -87,6 +90,14 @@ async function exportThread(store: Checkpointer, info: ThreadInfo, write: Write,
       note(oneLine(entry.error));
     }
   }
+  // Compacted or pruned meanwhile, the archives may not be of these messages.
+  if (JSON.stringify(await archivesOf(store, threadId)) !== JSON.stringify(archives)) {
+    throw new CommandError(
+      "thread_changed",
+      `Thread ${harmlessLine(threadId)} was compacted meanwhile. Export it again.`,
+    );
+  }
+  for (const archive of archives) await write(archiveRecord(archive));
   // What waited before the messages were read and still waits is about one of them.
   const { pending, answers } = await restOf(store, info);
   if (JSON.stringify([pending, answers]) !== JSON.stringify([rest.pending, rest.answers])) {

@@ -1,14 +1,24 @@
 /** `everthread show`: one conversation, readable; under --json the lines that export writes, and its state. */
-import type { LogEntry, RunInfo, ThreadInfo } from "../../checkpoint/checkpointer.ts";
+import type { ArchiveInfo } from "../../checkpoint/archives.ts";
+import type { ArchivePart, LogEntry, RunInfo, ThreadInfo } from "../../checkpoint/checkpointer.ts";
+import { archivesOf } from "../../copy/source.ts";
 import type { ThreadState } from "../../messages/state.ts";
 import type { Context } from "../context.ts";
 import { describeEntry, describeQuestion, indent } from "../describe.ts";
 import { EXIT, oneLine } from "../errors.ts";
 import { entriesOf, type Rest, restOf, runsOf, StateWatch } from "../log.ts";
-import { answerRecord, damageRecord, entryRecord, pendingRecord, runRecord, threadRecord } from "../records.ts";
-import { findThread, withStore } from "../store.ts";
+import {
+  answerRecord,
+  archiveRecord,
+  damageRecord,
+  entryRecord,
+  pendingRecord,
+  runRecord,
+  threadRecord,
+} from "../records.ts";
+import { allArchives, findThread, withStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { ago, count, harmlessLine } from "../text.ts";
+import { ago, count, harmless, harmlessLine } from "../text.ts";
 
 export interface ShowOptions {
   runs?: boolean;
@@ -29,7 +39,9 @@ export async function show({ out, db }: Context, given: string, options: ShowOpt
     const info = await findThread(store, given);
     const rest = await restOf(store, info);
     const runs = options.runs ? await runsOf(store, info.threadId) : [];
-    const view = out.json ? jsonView(out) : peopleView(out);
+    const view = out.json
+      ? jsonView(out, await archivesOf(store, info.threadId))
+      : peopleView(out, await allArchives(store, info.threadId));
     await view.begin(info, rest);
     const watch = new StateWatch();
     for await (const entry of watched(entriesOf(store, info.threadId), watch, options.last)) await view.entry(entry);
@@ -59,12 +71,13 @@ interface View {
   end(state: ThreadState, rest: Rest, runs: readonly RunInfo[], withRuns: boolean): Promise<void>;
 }
 
-function jsonView(out: Terminal): View {
+function jsonView(out: Terminal, archives: readonly ArchivePart[]): View {
   return {
-    begin: (info, rest) => out.record(threadRecord(info, rest)),
+    begin: (info, rest) => out.record(threadRecord(info, rest, archives)),
     entry: (entry) => out.record(entryRecord(entry)),
     async end(state, rest, runs) {
       for (const run of runs) await out.record(runRecord(run));
+      for (const archive of archives) await out.record(archiveRecord(archive));
       for (const damage of rest.damage) await out.record(damageRecord(damage));
       if (rest.pending) await out.record(pendingRecord(rest.pending));
       for (const answer of rest.answers) await out.record(answerRecord(answer));
@@ -73,16 +86,28 @@ function jsonView(out: Terminal): View {
   };
 }
 
-function peopleView(out: Terminal): View {
+/** @param archives oldest first: each summary is shown where it took the place of what is above it */
+function peopleView(out: Terminal, archives: readonly ArchiveInfo[]): View {
+  const summaries = [...archives];
+  const summariesBefore = async (position: number) => {
+    for (let next = summaries[0]; next && next.upTo < position; next = summaries[0]) {
+      const gone = next.prunedAt ? `, its messages removed ${ago(next.prunedAt)}` : "";
+      const heading = `${out.style("bold", out.style("magenta", "compacted"))} ${out.style("dim", `archive ${next.archiveId}${gone}`)}`;
+      await out.line(`\n${heading}\n${indent(harmless(next.summary))}`);
+      summaries.shift();
+    }
+  };
   return {
     async begin({ threadId, messageCount, parentThreadId }) {
       const parent = parentThreadId === null ? "" : `, a fork of ${harmlessLine(parentThreadId)}`;
       await out.line(`${out.style("bold", harmlessLine(threadId))} (${count(messageCount, "message")}${parent})`);
     },
     async entry(entry) {
+      await summariesBefore(entry.position);
       await out.line(`\n${describeEntry(entry, out)}`);
     },
     async end(state, rest, runs, withRuns) {
+      await summariesBefore(Number.POSITIVE_INFINITY);
       if (withRuns) await out.line(`\n${out.style("bold", count(runs.length, "run"))}`);
       for (const run of runs) await out.line(indent(describeRun(run)));
       for (const damage of rest.damage) await out.line(`\n${out.style("red", "damaged")}\n${indent(oneLine(damage))}`);
