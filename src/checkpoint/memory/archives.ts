@@ -1,7 +1,7 @@
 /** The archives of the in-memory engine: marks in a thread's log, and a scan for search. */
-import { InvalidArgumentError } from "../../errors.ts";
 import { messageFromJson } from "../../messages/codec.ts";
-import { archiveIdOf, archiveNumberOf, chooseToPrune, keptByFork } from "../archive-rules.ts";
+import type { Message } from "../../messages/schema.ts";
+import { chooseToPrune } from "../archive-rules.ts";
 import type {
   Archive,
   ArchiveInfo,
@@ -15,18 +15,14 @@ import type {
   SearchResult,
   SourcePage,
 } from "../archives.ts";
-import type { Page, PageOptions } from "../checkpointer.ts";
-import {
-  ArchiveNotFoundError,
-  ArchivePrunedError,
-  CompactionConflictError,
-  SourceNotFoundError,
-  ThreadNotFoundError,
-} from "../errors.ts";
-import { checkLimit, checkRevision, checkText } from "../page.ts";
+import type { LogEntry, Page, PageOptions } from "../checkpointer.ts";
+import { ArchiveNotFoundError, ArchivePrunedError, SourceNotFoundError, ThreadNotFoundError } from "../errors.ts";
+import { checkRevision } from "../page.ts";
 import { admitCompaction } from "../part.ts";
 import { checkFetch, checkKeep, checkSearch, hitOf, pageOf } from "../search.ts";
-import { hasAnything, logEntry, type StoredArchive, type StoredMessage, type Thread } from "./thread.ts";
+import { newArchive } from "../thread-changes.ts";
+import { archivePage } from "../thread-listings.ts";
+import { archivedIn, hasAnything, type StoredArchive, type StoredMessage, type Thread } from "../thread-state.ts";
 
 /** What the archives need of the checkpointer that they belong to. */
 export interface Threads {
@@ -48,38 +44,20 @@ export class MemoryArchives implements ArchiveStore {
   async compact(threadId: string, options: CompactOptions): Promise<ArchiveInfo> {
     this.#threads.enter("archives.compact", threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const { upTo, summary, system } = admitCompaction(options);
-    const revision = this.#threads.checkRevision(threadId, expected);
+    const admitted = admitCompaction(options);
+    this.#threads.checkRevision(threadId, expected);
     const thread = this.#threads.get(threadId);
     if (!thread || !hasAnything(thread)) throw new ThreadNotFoundError(threadId);
-    const compactedUpTo = thread.archives.at(-1)?.upTo ?? 0;
-    if (upTo <= compactedUpTo) throw new CompactionConflictError(threadId, upTo, compactedUpTo);
-    if (!thread.messages.some(({ position }) => position === upTo)) {
-      throw new InvalidArgumentError(`upTo must be the position of an active message; none stands at ${upTo}.`);
-    }
-    const archive: StoredArchive = {
-      archiveId: archiveIdOf(thread.archives.length + 1),
-      createdAt: new Date(),
-      upTo,
-      atRevision: revision,
-      summary,
-      system,
-      extra: thread.extra ?? "{}",
-      prunedAt: null,
-    };
+    const archive = newArchive(threadId, thread, admitted);
     thread.archives.push(archive);
     return infoOf(thread, archive);
   }
 
   async list(threadId: string, page: PageOptions<string> = {}): Promise<Page<ArchiveInfo, string>> {
     this.#threads.enter("archives.list", threadId);
-    const after = checkText(page.after, "after");
-    const limit = checkLimit(page.limit);
     const thread = this.#threads.get(threadId);
-    const start = after === undefined ? 0 : archiveNumberOf(after);
-    const rest = (thread?.archives ?? []).filter(({ archiveId }) => archiveNumberOf(archiveId) > start);
-    const items = rest.slice(0, limit).map((archive) => infoOf(thread as Thread, archive));
-    return { items, next: rest.length > limit ? (items.at(-1)?.archiveId ?? after ?? "a0") : null };
+    const { items, next } = archivePage(thread?.archives ?? [], page);
+    return { items: items.map((archive) => infoOf(thread as Thread, archive)), next };
   }
 
   async read(threadId: string, archiveId: string): Promise<Archive> {
@@ -88,7 +66,7 @@ export class MemoryArchives implements ArchiveStore {
     return {
       ...infoOf(thread, archive),
       previousSummary: thread.archives[index - 1]?.summary ?? null,
-      messages: archived(thread, archive).map(logEntry),
+      messages: archivedIn(thread, archive).map(entryOf),
       system: archive.system,
       extra: JSON.parse(archive.extra),
     };
@@ -108,9 +86,9 @@ export class MemoryArchives implements ArchiveStore {
     const choice = chooseToPrune(
       thread.archives,
       keep,
-      (archive) => waiting !== null && archived(thread, archive).some(({ runId }) => runId === waiting),
+      (archive) => waiting !== null && archivedIn(thread, archive).some(({ runId }) => runId === waiting),
     );
-    const gone = new Set(choice.remove.flatMap((archive) => archived(thread, archive)));
+    const gone = new Set(choice.remove.flatMap((archive) => archivedIn(thread, archive)));
     thread.messages = thread.messages.filter((message) => !gone.has(message));
     for (const archive of choice.remove) {
       Object.assign(archive, { prunedAt: new Date(), system: null, extra: "{}" });
@@ -127,10 +105,10 @@ export class MemoryArchives implements ArchiveStore {
       .flatMap(([id, thread]) => thread.archives.flatMap((archive) => sourcesOf(id, thread, archive)))
       .sort((a, b) => b.stored.position - a.stored.position);
     timer.check();
-    for (const { stored, archiveId, id } of query.text === "" || limit === 0 ? [] : sources) {
+    for (const { stored, archiveId, id } of query.text === "" ? [] : sources) {
       if (timer.isSliceOver) await timer.breathe();
-      const { position, createdAt, json } = stored;
-      const source = { threadId: id, archiveId, position, createdAt, message: messageFromJson(json) };
+      const { position, createdAt } = stored;
+      const source = { threadId: id, archiveId, position, createdAt, message: readMessage(stored) };
       const hit = hitOf(source, query, previewBytes);
       if (hit && hits.length === limit) return { hits, has_more: true };
       if (hit) hits.push(hit);
@@ -142,10 +120,10 @@ export class MemoryArchives implements ArchiveStore {
     this.#threads.enter("archives.fetch", threadId);
     const given = checkFetch(options);
     const { thread, archive } = this.#find(threadId, given.archiveId);
-    const stored = archived(thread, archive).find(({ position }) => position === given.position);
+    const stored = archivedIn(thread, archive).find(({ position }) => position === given.position);
     if (!stored) throw new SourceNotFoundError(threadId, given.archiveId, given.sourceId);
-    const { position, createdAt, json } = stored;
-    return pageOf({ threadId, archiveId: given.archiveId, position, createdAt, message: messageFromJson(json) }, given);
+    const { position, createdAt } = stored;
+    return pageOf({ threadId, archiveId: given.archiveId, position, createdAt, message: readMessage(stored) }, given);
   }
 
   #find(threadId: string, archiveId: string): { thread: Thread; archive: StoredArchive; index: number } {
@@ -158,39 +136,30 @@ export class MemoryArchives implements ArchiveStore {
   }
 }
 
-/** What a thread's load gives of its last compaction. @param archives those that count, oldest first */
-export function activeContext(messages: readonly StoredMessage[], archives: readonly StoredArchive[]) {
-  const last = archives.at(-1);
-  const start = last?.upTo ?? 0;
-  return { last, start, active: messages.filter(({ position }) => position > start) };
+export function readMessage({ json }: StoredMessage): Message {
+  return messageFromJson(json);
 }
 
-/** The archives of a fork, with the positions that its messages have there. @param positions old to new, in order */
-export function forkedArchives(
-  threadId: string,
-  archives: readonly StoredArchive[],
-  cut: number,
-  positions: readonly [from: number, to: number][],
-): StoredArchive[] {
-  const moved = (position: number) => positions.findLast(([from]) => from <= position)?.[1] ?? 0;
-  return keptByFork(threadId, archives, cut).map((archive) => ({
-    ...archive,
-    upTo: moved(archive.upTo),
-    atRevision: moved(archive.atRevision),
-  }));
-}
-
-function archived(thread: Thread, archive: StoredArchive): StoredMessage[] {
-  const before = thread.archives[thread.archives.indexOf(archive) - 1]?.upTo ?? 0;
-  return thread.messages.filter(({ position }) => position > before && position <= archive.upTo);
+export function entryOf(stored: StoredMessage): LogEntry {
+  const { position, createdAt } = stored;
+  const rowRef = `messages[${position}]`;
+  return { position, rowRef, createdAt: new Date(createdAt), message: readMessage(stored) };
 }
 
 function infoOf(thread: Thread, archive: StoredArchive): ArchiveInfo {
   const { archiveId, createdAt, upTo, atRevision, summary, prunedAt } = archive;
-  const messageCount = archived(thread, archive).length;
-  return { archiveId, createdAt, upTo, atRevision, messageCount, summary, prunedAt };
+  const messageCount = archivedIn(thread, archive).length;
+  return {
+    archiveId,
+    createdAt: new Date(createdAt),
+    upTo,
+    atRevision,
+    messageCount,
+    summary,
+    prunedAt: prunedAt && new Date(prunedAt),
+  };
 }
 
 function sourcesOf(id: string, thread: Thread, archive: StoredArchive) {
-  return archived(thread, archive).map((stored) => ({ id, archiveId: archive.archiveId, stored }));
+  return archivedIn(thread, archive).map((stored) => ({ id, archiveId: archive.archiveId, stored }));
 }

@@ -1,19 +1,9 @@
 /** The in-memory engine: the whole contract in plain maps, for tests and for programs that keep nothing. */
 import { StoreClosedError } from "../../db/errors.ts";
 import { admitMessages } from "../../messages/admit.ts";
-import { messageFromJson, messageToJson } from "../../messages/codec.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
-import {
-  checkNewRunId,
-  checkOptionalRunId,
-  checkQuestionId,
-  checkRunId,
-  checkThreadId,
-  compareCodePoints,
-  MAX_RUN_ID_LENGTH,
-} from "../../util/ids.ts";
-import { keptByFork } from "../archive-rules.ts";
+import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type { ContextAfter } from "../archives.ts";
 import type {
   Capabilities,
@@ -27,31 +17,35 @@ import type {
   ThreadInfo,
   ThreadPart,
 } from "../checkpointer.ts";
-import {
-  RunAlreadyClaimedError,
-  RunAlreadyCompletedError,
-  RunNotClaimedError,
-  ThreadAlreadyExistsError,
-  ThreadConflictError,
-  UnsupportedError,
-} from "../errors.ts";
+import { ThreadAlreadyExistsError, UnsupportedError } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import type { PendingRequest } from "../pending.ts";
-import { activeContext, forkedArchives, MemoryArchives } from "./archives.ts";
 import {
+  addMessages,
   answerKey,
-  copyDate,
-  emptyThread,
-  hasAnything,
-  logEntry,
+  answersOf,
+  checkExpected,
+  claimRun,
+  clearAnswers,
+  completeRun,
+  forkOf,
   mergeExtra,
   putPart,
-  revisionOf,
   storedPending,
+  takePending,
+} from "../thread-changes.ts";
+import { pageById, runInfo } from "../thread-listings.ts";
+import {
+  checkpointOf,
+  contextAfter,
+  emptyThread,
+  hasAnything,
+  revisionOf,
   type Thread,
-  taken,
-} from "./thread.ts";
+  threadInfo,
+} from "../thread-state.ts";
+import { entryOf, MemoryArchives, readMessage } from "./archives.ts";
 
 const GONE = { reason: "It lives in this process's memory." };
 const ONLY_ROWS = { reason: "There is nothing below the level of rows." };
@@ -82,24 +76,7 @@ export class MemoryCheckpointer implements Checkpointer {
   async load(threadId: string, options: { after?: number | undefined } = {}): Promise<Checkpoint | undefined> {
     this.#enter("load", threadId);
     const after = checkRevision(options.after, "after");
-    const thread = this.#threads.get(threadId);
-    if (!thread || (thread.messages.length === 0 && thread.extra === undefined)) return undefined;
-    const { last, active } = activeContext(thread.messages, thread.archives);
-    const begins = after === 0 && !last;
-    const tail = after !== undefined && (begins || active.some(({ position }) => position === after));
-    const messages = tail ? active.filter(({ position }) => position > after) : active;
-    return {
-      messages: messages.map(({ json }) => messageFromJson(json)),
-      ...(last && {
-        summary: last.summary,
-        compactedUpTo: last.upTo,
-        kept: messages.filter(({ position }) => position <= last.atRevision).length,
-      }),
-      extra: JSON.parse(thread.extra ?? "{}"),
-      revision: revisionOf(thread),
-      parentThreadId: thread.parentThreadId,
-      tail,
-    };
+    return checkpointOf(this.#threads.get(threadId), after, readMessage);
   }
 
   async append(
@@ -112,13 +89,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const admitted = admitMessages(messages);
     const actual = this.#checkRevision(threadId, expected);
     if (admitted.length === 0) return actual;
-    for (const { run_id } of admitted) if (typeof run_id === "string") this.#checkOpenRun(threadId, run_id);
-    const createdAt = new Date();
-    const log = this.#thread(threadId).messages;
-    for (const message of admitted) {
-      const position = ++this.#lastPosition;
-      log.push({ position, json: messageToJson(message), runId: message.run_id ?? null, createdAt });
-    }
+    addMessages(threadId, this.#thread(threadId), admitted, () => ++this.#lastPosition);
     return this.#lastPosition;
   }
 
@@ -137,22 +108,13 @@ export class MemoryCheckpointer implements Checkpointer {
   async claimRun(threadId: string, runId: string): Promise<void> {
     this.#enter("claimRun", threadId);
     checkNewRunId(runId);
-    const { runs } = this.#thread(threadId);
-    const run = runs.get(runId);
-    if (run?.completedAt) throw new RunAlreadyCompletedError(threadId, runId);
-    if (run) throw new RunAlreadyClaimedError(threadId, runId);
-    runs.set(runId, { runId, claimedAt: new Date(), completedAt: null, completionSeq: null });
+    claimRun(threadId, this.#thread(threadId), runId);
   }
 
   async markRunComplete(threadId: string, runId: string): Promise<void> {
     this.#enter("markRunComplete", threadId);
     checkRunId(runId);
-    const runs = this.#threads.get(threadId)?.runs;
-    const run = runs?.get(runId);
-    if (!runs || !run) throw new RunNotClaimedError(threadId, runId);
-    if (run.completedAt) return;
-    const last = Math.max(0, ...[...runs.values()].map(({ completionSeq }) => completionSeq ?? 0));
-    runs.set(runId, { ...run, completedAt: new Date(), completionSeq: last + 1 });
+    completeRun(threadId, this.#threads.get(threadId), runId);
   }
 
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
@@ -169,25 +131,15 @@ export class MemoryCheckpointer implements Checkpointer {
     checkThreadId(newThreadId);
     checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
-    const { thread, messages, runs, cut } = taken(
-      this.#threads.get(sourceThreadId),
+    const source = this.#threads.get(sourceThreadId);
+    const fork = forkOf(
       sourceThreadId,
-      options.afterRunId,
+      source,
+      { afterRunId: options.afterRunId, metadata },
+      () => ++this.#lastPosition,
     );
-    keptByFork(sourceThreadId, thread.archives, cut);
     if (hasAnything(this.#threads.get(newThreadId))) throw new ThreadAlreadyExistsError(newThreadId);
-    const extra: JsonObject = JSON.parse(thread.extra ?? "{}");
-    if (metadata) extra.fork = metadata;
-    const copies = messages.map((message) => ({ ...message, position: ++this.#lastPosition }));
-    const positions = messages.map(({ position }, i): [number, number] => [position, copies[i]?.position ?? 0]);
-    this.#threads.set(newThreadId, {
-      ...emptyThread(),
-      messages: copies,
-      archives: forkedArchives(sourceThreadId, thread.archives, cut, positions),
-      extra: JSON.stringify(extra),
-      parentThreadId: sourceThreadId,
-      runs: new Map(runs.map((run) => [run.runId, run])),
-    });
+    this.#threads.set(newThreadId, fork);
   }
 
   async savePendingRequest(
@@ -215,7 +167,7 @@ export class MemoryCheckpointer implements Checkpointer {
   ): Promise<boolean> {
     this.#enter("clearPendingRequestIfMatches", threadId);
     checkQuestionId(match.questionId);
-    return this.#takePending(threadId, match.questionId, checkOptionalRunId(match.runId));
+    return takePending(this.#threads.get(threadId), match.questionId, checkOptionalRunId(match.runId));
   }
 
   async answerPending(
@@ -227,8 +179,8 @@ export class MemoryCheckpointer implements Checkpointer {
     const runId = checkOptionalRunId(given.runId);
     const answer = JSON.stringify(copyJson(given.answer, "answer"));
     const next = given.next ? storedPending(given.next, runId) : undefined;
-    if (!this.#takePending(threadId, given.questionId, runId)) return false;
-    const thread = this.#thread(threadId);
+    const thread = this.#threads.get(threadId);
+    if (!takePending(thread, given.questionId, runId)) return false;
     thread.answers.set(answerKey(runId, given.questionId), answer);
     thread.pending = next;
     return true;
@@ -258,12 +210,7 @@ export class MemoryCheckpointer implements Checkpointer {
 
   async listHitlAnswers(threadId: string): Promise<RecordedAnswer[]> {
     this.#enter("listHitlAnswers", threadId);
-    return [...(this.#threads.get(threadId)?.answers ?? [])]
-      .map(([key, json]) => {
-        const [runId, questionId] = JSON.parse(key) as [string, string];
-        return { runId: runId === "" ? null : runId, questionId, answer: JSON.parse(json) as JsonValue };
-      })
-      .sort((a, b) => compareCodePoints(a.runId ?? "", b.runId ?? "") || compareCodePoints(a.questionId, b.questionId));
+    return answersOf(this.#threads.get(threadId));
   }
 
   async clearHitlAnswers(
@@ -272,11 +219,9 @@ export class MemoryCheckpointer implements Checkpointer {
   ): Promise<void> {
     this.#enter("clearHitlAnswers", threadId);
     const runId = checkOptionalRunId(options.runId);
-    const keys = options.questionIds?.map((id) => answerKey(runId, checkQuestionId(id)));
-    const answers = this.#threads.get(threadId)?.answers;
-    for (const key of keys ?? [...(answers?.keys() ?? [])].filter((key) => JSON.parse(key)[0] === (runId ?? ""))) {
-      answers?.delete(key);
-    }
+    const questionIds = options.questionIds?.map(checkQuestionId);
+    const thread = this.#threads.get(threadId);
+    if (thread) clearAnswers(thread, runId, questionIds);
   }
 
   async listMessages(threadId: string, page: PageOptions<number> = {}): Promise<Page<LogEntry, number>> {
@@ -284,7 +229,7 @@ export class MemoryCheckpointer implements Checkpointer {
     const after = checkRevision(page.after, "after") ?? 0;
     const limit = checkLimit(page.limit);
     const rest = (this.#threads.get(threadId)?.messages ?? []).filter(({ position }) => position > after);
-    const items = rest.slice(0, limit).map(logEntry);
+    const items = rest.slice(0, limit).map(entryOf);
     return { items, next: rest.length > limit ? (items.at(-1)?.position ?? after) : null };
   }
 
@@ -292,34 +237,17 @@ export class MemoryCheckpointer implements Checkpointer {
     page: PageOptions<string> & { prefix?: string | undefined } = {},
   ): Promise<Page<ThreadInfo, string>> {
     this.#assertOpen("listThreads");
-    const after = checkText(page.after, "after") ?? "";
     const prefix = checkText(page.prefix, "prefix") ?? "";
-    const limit = checkLimit(page.limit);
-    const rest = [...this.#threads]
-      .filter(([id, thread]) => id.startsWith(prefix) && hasAnything(thread))
-      .sort(([a], [b]) => compareCodePoints(a, b))
-      .filter(([id]) => compareCodePoints(id, after) > 0);
-    const items = rest.slice(0, limit).map(([threadId, thread]) => ({
-      threadId,
-      messageCount: thread.messages.length,
-      revision: revisionOf(thread),
-      parentThreadId: thread.parentThreadId,
-      createdAt: copyDate(thread.messages[0]?.createdAt),
-      updatedAt: copyDate(thread.messages.at(-1)?.createdAt),
-      pending: thread.pending !== undefined,
-    }));
-    return { items, next: rest.length > limit ? (items.at(-1)?.threadId ?? after) : null };
+    const threads = [...this.#threads].filter(([id, thread]) => id.startsWith(prefix) && hasAnything(thread));
+    const { items, next } = pageById(threads, page, ([id]) => id);
+    return { items: items.map(([id, thread]) => threadInfo(id, thread)), next };
   }
 
   async listRuns(threadId: string, page: PageOptions<string> = {}): Promise<Page<RunInfo, string>> {
     this.#enter("listRuns", threadId);
-    const after = checkText(page.after, "after") ?? "";
-    const limit = checkLimit(page.limit);
-    const rest = [...(this.#threads.get(threadId)?.runs.values() ?? [])]
-      .filter(({ runId }) => compareCodePoints(runId, after) > 0)
-      .sort((a, b) => compareCodePoints(a.runId, b.runId));
-    const items = rest.slice(0, limit).map((run) => structuredClone(run));
-    return { items, next: rest.length > limit ? (items.at(-1)?.runId ?? after) : null };
+    const runs = this.#threads.get(threadId)?.runs.values() ?? [];
+    const { items, next } = pageById(runs, page, ({ runId }) => runId);
+    return { items: items.map(runInfo), next };
   }
 
   async importThread(
@@ -380,32 +308,11 @@ export class MemoryCheckpointer implements Checkpointer {
   }
 
   #checkRevision(threadId: string, expected: number | undefined): number {
-    const thread = this.#threads.get(threadId);
-    const actual = thread ? revisionOf(thread) : 0;
-    if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
-    return actual;
-  }
-
-  #checkOpenRun(threadId: string, runId: string): void {
-    const run = this.#threads.get(threadId)?.runs.get(runId);
-    if (run?.completedAt) throw new RunAlreadyCompletedError(threadId, runId);
-    if (!run && runId.length > MAX_RUN_ID_LENGTH) checkNewRunId(runId);
+    return checkExpected(threadId, this.#threads.get(threadId), expected);
   }
 
   #contextAfter(threadId: string, afterRunId: string): ContextAfter {
     checkRunId(afterRunId);
-    const { thread, messages, cut } = taken(this.#threads.get(threadId), threadId, afterRunId);
-    const { last, active } = activeContext(messages, keptByFork(threadId, thread.archives, cut));
-    return {
-      messages: active.map(({ json }) => messageFromJson(json)),
-      ...(last && { summary: last.summary }),
-    };
-  }
-
-  #takePending(threadId: string, questionId: string, runId: string | null): boolean {
-    const thread = this.#threads.get(threadId);
-    if (!thread?.pending || thread.pending.questionId !== questionId || thread.pending.runId !== runId) return false;
-    thread.pending = undefined;
-    return true;
+    return contextAfter(this.#threads.get(threadId), threadId, afterRunId, readMessage);
   }
 }
