@@ -83,6 +83,21 @@ export async function migrateStore(
   return { backend: kind, ...done };
 }
 
+/**
+ * As {@link migrateStore}, for the tables of a memory history on Postgres. Undefined for a file.
+ *
+ * @throws SchemaMismatchError when the tables are of another version
+ */
+export async function migrateHistoryStore(
+  url: string,
+  options: { apply?: boolean | undefined } = {},
+): Promise<StoreMigration | undefined> {
+  if (kindOf(url).kind !== "postgres") return undefined;
+  const { migrateHistory } = await import("./history/postgres/history.ts");
+  const [target, named] = serverOf(url);
+  return { backend: "postgres", ...(await migrateHistory(target, { ...named, ...options })) };
+}
+
 type Kind = "sqlite" | "postgres" | "mysql" | "memory";
 
 const KINDS: Record<string, Kind> = {
@@ -166,7 +181,8 @@ function serverOf(url: string): [target: string, options: ServerOptions] {
 export async function openMemoryHistory(url: string, options: OpenOptions = {}): Promise<MemoryHistory> {
   if (/^postgres(?:ql)?:/i.test(url)) {
     const { PostgresMemoryHistory } = await import("./history/postgres/history.ts");
-    return await PostgresMemoryHistory.open(url, options);
+    const [target, named] = serverOf(url);
+    return await PostgresMemoryHistory.open(target, { ...named, ...options });
   }
   const { SqliteMemoryHistory } = await import("./history/sqlite/history.ts");
   return await SqliteMemoryHistory.open(url, options);

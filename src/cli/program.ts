@@ -8,6 +8,7 @@ import type { ForkOptions } from "./commands/fork.ts";
 import type { HistoryOptions } from "./commands/history.ts";
 import type { MigrateOptions } from "./commands/migrate.ts";
 import type { RespondOptions } from "./commands/respond.ts";
+import type { SearchCommandOptions } from "./commands/search.ts";
 import type { ShowOptions } from "./commands/show.ts";
 import type { ThreadsOptions } from "./commands/threads.ts";
 import type { Context } from "./context.ts";
@@ -55,12 +56,53 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     });
 
   program
-    .command("show <thread>")
-    .description("show a conversation")
+    .command("show [thread]")
+    .description("show a conversation; without an id, the only one of the store")
     .option("--runs", "also its runs, and whether they completed")
     .addOption(new Option("--last <number>", "only so many messages, the latest (Default: all)").argParser(wholeNumber))
-    .action(async (thread: string, options: ShowOptions) => {
+    .action(async (thread: string | undefined, options: ShowOptions) => {
       done(await (await import("./commands/show.ts")).show(context(), thread, options));
+    });
+
+  program
+    .command("search <text>")
+    .description("find what was said in the archives: literal text, from three characters on in any case")
+    .option("--thread <id>", "only in this thread (Default: in every thread)")
+    .addOption(new Option("--limit <number>", "how many hits (Default: 20)").argParser(wholeNumber))
+    .addOption(new Option("--preview-bytes <number>", "how long a preview is (Default: 300)").argParser(wholeNumber))
+    .addOption(new Option("--time-limit <ms>", "how long it may take (Default: 2000)").argParser(wholeNumber))
+    .action(async (text: string, options: SearchCommandOptions) => {
+      done(await (await import("./commands/search.ts")).search(context(), text, options));
+    });
+
+  program
+    .command("archives [thread]")
+    .description("what compactions set aside, with the summaries that took its place")
+    .action(async (thread: string | undefined) => {
+      done(await (await import("./commands/archives.ts")).archives(context(), thread));
+    });
+
+  program
+    .command("archive")
+    .description("look at one archive")
+    .command("show <archive> [thread]")
+    .description("show an archive whole, or with --source one message of it")
+    .option("--source <id>", "only this message, as a search's hit names it")
+    .addOption(new Option("--offset <bytes>", "with --source: where to begin (Default: 0)").argParser(wholeNumber))
+    .action(async (archive: string, thread: string | undefined, options: { source?: string; offset?: number }) => {
+      done(await (await import("./commands/archives.ts")).showArchive(context(), archive, thread, options));
+    });
+
+  program
+    .command("prune [thread]")
+    .description("remove the messages of old archives, for good; their summaries stay")
+    .addOption(
+      new Option("--keep <number>", "how many of the newest archives to keep; 0 removes nothing")
+        .argParser(wholeNumber)
+        .makeOptionMandatory(),
+    )
+    .action(async (thread: string | undefined, options: { keep: number }) => {
+      done(await (await import("./commands/archives.ts")).prune(context(), thread, options));
     });
 
   program
@@ -157,6 +199,7 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     .description("print the SQL that brings a server's tables up to date, or run it")
     .option("--apply", "run it, under a lock; of several that do so at once, one does it")
     .addOption(new Option("--check", "print nothing, and fail when something is to be done").conflicts("apply"))
+    .option("--history", "the tables of a memory history, not those of threads")
     .action(async (url: string | undefined, options: MigrateOptions) => {
       done(await (await import("./commands/migrate.ts")).migrate(context(), url, options));
     });

@@ -69,11 +69,12 @@ export async function threadInfo(store: Checkpointer, threadId: string): Promise
 
 /**
  * The thread that a person means: the one of exactly this id, else the only one whose id begins so, with or without the
- * "…" of a shortened id.
+ * "…" of a shortened id; where none is named, the only one of the store.
  *
- * @throws ThreadNotFoundError @throws CommandError "ambiguous_thread", with the candidates
+ * @throws ThreadNotFoundError @throws CommandError "ambiguous_thread", with the candidates @throws UsageError
  */
-export async function findThread(store: Checkpointer, given: string): Promise<ThreadInfo> {
+export async function findThread(store: Checkpointer, given: string | undefined): Promise<ThreadInfo> {
+  if (given === undefined) return await onlyThread(store);
   checkThreadId(given);
   const exact = await threadInfo(store, given);
   if (exact) return exact;
@@ -89,6 +90,12 @@ export async function findThread(store: Checkpointer, given: string): Promise<Th
     "ambiguous_thread",
     `Several threads begin with ${JSON.stringify(start)}: ${names.join(", ")}${more}. Give more of the id.`,
   );
+}
+
+async function onlyThread(store: Checkpointer): Promise<ThreadInfo> {
+  const { items } = await store.listThreads({ limit: 2 });
+  if (items[0] && items.length === 1) return items[0];
+  throw new UsageError(items[0] ? "The store has several threads: name one." : "The store has no thread.");
 }
 
 /**

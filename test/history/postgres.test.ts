@@ -50,6 +50,22 @@ describe("opening", () => {
     await expect(PostgresMemoryHistory.open(url)).rejects.toMatchObject(newer);
   });
 
+  test("L13 everthread migrate --history prints the SQL, says what is missing, and of six at once one makes the tables", async () => {
+    await sql(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE SCHEMA app");
+    const named = `${url}?schema=app`;
+    const run = async (...args: string[]) => await everthread(["migrate", named, "--history", ...args]);
+    expect((await run()).stdout).toContain(historySchemaSql({ schema: "app" }));
+    expect(await run("--check")).toMatchObject({ code: 1 });
+    expect(await tables()).toBe(0);
+    const done = await Promise.all(Array.from({ length: 6 }, () => run("--apply", "--json")));
+    expect(done.map(({ code }) => code)).toEqual(Array(6).fill(0));
+    expect(await run("--check")).toMatchObject({ code: 0, stdout: "Nothing to do: the tables are of version 1.\n" });
+    await using history = await openMemoryHistory(named);
+    await history.add(change("there"));
+    await sql(url, "UPDATE app.everthread_history_schema SET version = 2");
+    expect(await run("--apply")).toMatchObject({ code: 1, stderr: expect.stringContaining("schema version 2") });
+  });
+
   test("the SQL may run again, and what is stored stays", async () => {
     await using history = await PostgresMemoryHistory.open(url);
     await history.add(change("kept"));

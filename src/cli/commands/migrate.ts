@@ -1,5 +1,5 @@
 /** `everthread migrate`: the SQL that brings a server's tables up to date, printed or run. */
-import { migrateStore } from "../../open.ts";
+import { migrateHistoryStore, migrateStore } from "../../open.ts";
 import type { Context } from "../context.ts";
 import { EXIT } from "../errors.ts";
 import { storeUrl } from "../store.ts";
@@ -7,12 +7,15 @@ import { storeUrl } from "../store.ts";
 export interface MigrateOptions {
   apply?: boolean;
   check?: boolean;
+  /** The tables of a memory history instead of those of threads. */
+  history?: boolean;
 }
 
 /** @param url the store (Default: that of --db or EVERTHREAD_DB) */
 export async function migrate({ out, db }: Context, url: string | undefined, options: MigrateOptions): Promise<number> {
   const { apply = false, check = false } = options;
-  const found = await migrateStore(storeUrl({ out, db: url ?? db }), { apply });
+  const of = options.history ? migrateHistoryStore : migrateStore;
+  const found = await of(storeUrl({ out, db: url ?? db }), { apply });
   const { backend = null, from = null, to = null, sql = "" } = found ?? {};
   const behind = sql !== "";
   const exitCode = check && behind ? EXIT.failure : EXIT.ok;

@@ -34,7 +34,7 @@ const STATES: Record<ThreadState, string> = {
   awaiting_answer: "The thread waits on an answer (everthread respond).",
 };
 
-export async function show({ out, db }: Context, given: string, options: ShowOptions): Promise<number> {
+export async function show({ out, db }: Context, given: string | undefined, options: ShowOptions): Promise<number> {
   return await withStore({ out, db }, "read", async (store) => {
     const info = await findThread(store, given);
     const rest = await restOf(store, info);

@@ -34,6 +34,7 @@ import { inSchema, verifySchema } from "./schema.ts";
 import { Turns } from "./turns.ts";
 
 export type { PgClient, PgPool, PostgresConfig, PostgresTarget } from "../../db/postgres.ts";
+export { type HistoryMigration, migrateHistory } from "./migrate.ts";
 export { historySchemaSql } from "./schema.ts";
 export type { PostgresHistoryOptions };
 

@@ -5,7 +5,7 @@ import { checkSchemaName, identifier } from "../../db/postgres-options.ts";
 import { SQL } from "./sql.ts";
 
 /** The version in `everthread_history_schema`. */
-const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 1;
 const VERSION_TABLE = "everthread_history_schema";
 const TABLES = ["everthread_history", "everthread_history_messages", VERSION_TABLE];
 
