@@ -1,5 +1,7 @@
 /** What every engine decides about archives in the same way: their ids, which a fork keeps, which retention removes. */
+import { InvalidArgumentError } from "../errors.ts";
 import type { ArchiveInfo } from "./archives.ts";
+import type { ArchivePart } from "./checkpointer.ts";
 import { ArchivePrunedError } from "./errors.ts";
 
 /** The id of a thread's nth archive, from 1. */
@@ -10,6 +12,23 @@ export function archiveIdOf(number: number): string {
 /** The other way round; NaN for what is no archive's id. */
 export function archiveNumberOf(archiveId: string): number {
   return /^a[1-9]\d{0,14}$/.test(archiveId) ? Number(archiveId.slice(1)) : Number.NaN;
+}
+
+/** The number of the archive that a page of archives goes on after; 0 for the first page. @throws InvalidArgumentError */
+export function checkArchiveCursor(after: unknown): number {
+  if (after === undefined || after === archiveIdOf(0)) return 0;
+  const number = typeof after === "string" ? archiveNumberOf(after) : Number.NaN;
+  if (!Number.isNaN(number)) return number;
+  throw new InvalidArgumentError(`after must be an archive id, such as "a1", not ${String(after)}.`);
+}
+
+/** Refuses imported archives that hold more than the thread has. @throws InvalidArgumentError */
+export function checkArchiveCounts(archives: readonly Pick<ArchivePart, "messageCount">[], inThread: number): void {
+  const held = archives.reduce((sum, { messageCount }) => sum + messageCount, 0);
+  if (held <= inThread) return;
+  throw new InvalidArgumentError(
+    `The archives hold ${held} messages, and the thread has ${inThread}. Import its messages first, or with them.`,
+  );
 }
 
 /**

@@ -46,16 +46,24 @@ export function admitPart(part: ThreadPart): AdmittedPart {
 /** What a compaction stores. @throws InvalidArgumentError */
 export function admitCompaction({ upTo, summary, system }: CompactOptions) {
   return {
-    upTo: checkRevision(upTo ?? Number.NaN, "upTo") as number,
+    upTo: checkPosition(upTo),
     summary: checkProse(summary, "summary"),
     system: system === undefined || system === null ? null : checkProse(system, "system"),
   };
+}
+
+function checkPosition(upTo: unknown): number {
+  if (typeof upTo === "number" && Number.isSafeInteger(upTo) && upTo > 0) return upTo;
+  throw new InvalidArgumentError(`upTo must be the position of an active message, not ${String(upTo)}.`);
 }
 
 function admitArchive(archive: ArchivePart, path: string): ArchivePart {
   const { archiveId, createdAt, messageCount, kept = 0, summary, system, extra, prunedAt } = archive;
   if (typeof archiveId !== "string" || Number.isNaN(archiveNumberOf(archiveId))) {
     throw new InvalidArgumentError(`${path}.archiveId must be such as "a1", not ${JSON.stringify(archiveId)}.`);
+  }
+  if (prunedAt !== null && messageCount !== 0) {
+    throw new InvalidArgumentError(`${path} was pruned, so its messageCount must be 0, not ${String(messageCount)}.`);
   }
   return {
     archiveId,
