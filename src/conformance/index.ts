@@ -5,6 +5,15 @@
  * `run(make)`, where `make` opens a new, empty store.
  */
 import { appendCases } from "./append.ts";
+import { archiveDoorCases } from "./archive-doors.ts";
+import { archiveFetchCases } from "./archive-fetch.ts";
+import { archiveForkCases } from "./archive-forks.ts";
+import { archiveImportCases } from "./archive-import.ts";
+import { archiveQueryCases } from "./archive-queries.ts";
+import { archiveRetentionCases } from "./archive-retention.ts";
+import { archiveScopeCases } from "./archive-scope.ts";
+import { archiveSearchCases } from "./archive-search.ts";
+import { archiveCases } from "./archives.ts";
 import type { ConformanceCase } from "./case.ts";
 import { damageCases } from "./damage.ts";
 import { forkCases } from "./forks.ts";
@@ -41,4 +50,13 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...listingCases,
   ...damageCases,
   ...lifecycleCases,
+  ...archiveCases,
+  ...archiveDoorCases,
+  ...archiveRetentionCases,
+  ...archiveForkCases,
+  ...archiveImportCases,
+  ...archiveQueryCases,
+  ...archiveSearchCases,
+  ...archiveScopeCases,
+  ...archiveFetchCases,
 ];

@@ -1,6 +1,7 @@
 /** Small helpers of the cases. */
 import assert from "node:assert/strict";
-import type { Checkpoint, Checkpointer } from "../checkpoint/checkpointer.ts";
+import type { ArchiveInfo, ArchiveStore, CompactOptions, SearchOptions } from "../checkpoint/archives.ts";
+import type { Checkpoint, Checkpointer, LogEntry } from "../checkpoint/checkpointer.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import { assistantMessage, textOf, userMessage } from "../messages/construct.ts";
 import type { Message } from "../messages/schema.ts";
@@ -107,4 +108,46 @@ export async function settle<T>(works: Promise<T>[]): Promise<{ resolved: T[]; r
     resolved: results.filter((result) => result.status === "fulfilled").map((result) => result.value),
     refused: results.filter((result) => result.status === "rejected").map((result) => result.reason),
   };
+}
+
+/** The archives of a store that says it has them. */
+export function archivesOf(store: Checkpointer): ArchiveStore {
+  assert.ok(store.archives, "a store whose capabilities.archives is true should have archives");
+  return store.archives;
+}
+
+/** The whole log of a thread. */
+export async function logOf(store: Checkpointer, threadId: string): Promise<LogEntry[]> {
+  return (await store.listMessages(threadId, { limit: 10_000 })).items;
+}
+
+/** Compacts a thread all but its last messages. @param keep how many of them stay active */
+export async function compact(
+  store: Checkpointer,
+  threadId: string,
+  keep: number,
+  options: Partial<CompactOptions> = {},
+): Promise<ArchiveInfo> {
+  const last = (await logOf(store, threadId)).at(-1 - keep);
+  assert.ok(last, "the thread should have more messages than are kept");
+  return archivesOf(store).compact(threadId, { upTo: last.position, summary: "summary", ...options });
+}
+
+/** Appends what a user says and compacts all of the thread. */
+export async function archiveTexts(store: Checkpointer, threadId: string, said: readonly string[]): Promise<void> {
+  await store.append(
+    threadId,
+    said.map((text) => say(text)),
+  );
+  await compact(store, threadId, 0);
+}
+
+/** The whole texts of what a search finds, in the order of its hits. */
+export async function found(store: Checkpointer, query: string, options: SearchOptions = {}): Promise<string[]> {
+  const archives = archivesOf(store);
+  const { hits } = await archives.search(query, options);
+  const sources = hits.map(({ thread_id, archive_id, source_id }) =>
+    archives.fetch(thread_id, { archiveId: archive_id, sourceId: source_id, limit: 1_000_000 }),
+  );
+  return (await Promise.all(sources)).map(({ text }) => text);
 }

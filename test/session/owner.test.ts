@@ -93,6 +93,9 @@ describe("ownership", () => {
     const dir = tempDir();
     const first = await SessionOwner.acquire(dir);
     expect(await refusal(dir)).toMatchObject({ code: "session_owned", pid: process.pid });
+    const link = join(tempDir(), "link");
+    symlinkSync(dir, link);
+    expect(await refusal(link)).toMatchObject({ code: "session_owned", pid: process.pid });
     const inThread = `
       const { DatabaseSync } = require("node:sqlite");
       try { new DatabaseSync(${JSON.stringify(join(dir, "owner.lock"))}).exec("PRAGMA busy_timeout = 0; BEGIN IMMEDIATE"); }
