@@ -1,4 +1,5 @@
 /** A store that refuses writes, for engines whose server takes no word for that. */
+import type { ArchiveStore } from "./archives.ts";
 import type { Checkpointer } from "./checkpointer.ts";
 import { StoreReadOnlyError } from "./errors.ts";
 
@@ -17,15 +18,29 @@ const READS: readonly PropertyKey[] = [
   "close",
   Symbol.asyncDispose,
 ] satisfies (keyof Checkpointer)[];
+const ARCHIVE_READS: readonly PropertyKey[] = [
+  "list",
+  "read",
+  "contextAfter",
+  "search",
+  "fetch",
+] satisfies (keyof ArchiveStore)[];
 
 /** The store as one that only reads: every other method rejects with a StoreReadOnlyError. */
 export function readOnlyView(store: Checkpointer): Checkpointer {
+  const archives = store.archives && onlyReads(store.archives, ARCHIVE_READS, "archives.");
+  return new Proxy(onlyReads(store, READS, ""), {
+    get: (target, name) => (name === "archives" ? archives : Reflect.get(target, name, target)),
+  });
+}
+
+function onlyReads<T extends object>(store: T, reads: readonly PropertyKey[], prefix: string): T {
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
-      if (READS.includes(name)) return value.bind(target);
-      return () => Promise.reject(new StoreReadOnlyError(String(name)));
+      if (reads.includes(name)) return value.bind(target);
+      return () => Promise.reject(new StoreReadOnlyError(`${prefix}${String(name)}`));
     },
   });
 }

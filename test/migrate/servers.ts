@@ -39,7 +39,7 @@ export const servers: Server[] = [
     name: "postgres",
     label: "Postgres",
     missing: false,
-    schemaSql: () => postgres.schemaSql(),
+    schemaSql: () => postgres.schemaSql() + postgres.archiveSchemaSql(),
     version1: `${postgres.schemaSql()}
       DROP TABLE cubepi_hitl_answers, cubepi_runs; ALTER TABLE cubepi_messages DROP COLUMN run_id;
       ALTER TABLE cubepi_threads DROP COLUMN run_id, DROP COLUMN pending_request;
@@ -49,7 +49,10 @@ export const servers: Server[] = [
       whenFinished(drop);
       return { url, run: (text) => sql(url, text), catalog: async () => (await postgresCatalog(url)).sort() };
     },
-    expected: () => linesOf("../postgres/schema.txt"),
+    async expected() {
+      const own = (await linesOf("../postgres/archives.txt")).filter((line) => !/archive_sources|to_index/.test(line));
+      return [...(await linesOf("../postgres/schema.txt")), ...own].sort();
+    },
   },
   {
     name: "mysql",

@@ -8,7 +8,6 @@ import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkTh
 import { checkArchiveCounts } from "../archive-rules.ts";
 import type {
   Capabilities,
-  Capability,
   Checkpoint,
   Checkpointer,
   LogEntry,
@@ -41,7 +40,7 @@ import { answerList, cursorText, messagePage, runPage, threadPage } from "./list
 import { checkOptions, type PostgresOptions } from "./options.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
-import { ARCHIVE_SCHEMA_VERSION, type FoundArchives, verifySchema } from "./schema.ts";
+import { archivesCapability, type FoundArchives, verifySchema } from "./schema.ts";
 import { archivePrefix, DEFAULT_PREFIX, onTables, type TableNames } from "./tables.ts";
 import { checkCut, checkExpected } from "./verdicts.ts";
 
@@ -440,18 +439,6 @@ export class PostgresCheckpointer implements Checkpointer {
     const statements = queries.map(([sql, values]) => this.#statement(sql, values));
     return await this.#store.write(operation, threadIds, statements);
   }
-}
-
-function archivesCapability({ version, missing }: FoundArchives, names: TableNames): Capability {
-  if (version === ARCHIVE_SCHEMA_VERSION) return true;
-  const tables = `${archivePrefix(names)}archives`;
-  if (version !== undefined && version > ARCHIVE_SCHEMA_VERSION) {
-    return {
-      reason: `The table ${tables} is of version ${version}, and this Everthread knows ${ARCHIVE_SCHEMA_VERSION}: use a newer one.`,
-    };
-  }
-  const what = missing.includes("archives") ? `There is no table ${tables}` : `The table ${tables} has no version`;
-  return { reason: `${what}: run \`everthread migrate <url> --apply\`, or the SQL of archiveSchemaSql().` };
 }
 
 function pendingJson(request: PendingRequest): string {

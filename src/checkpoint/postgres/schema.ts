@@ -6,6 +6,7 @@ import { SchemaMismatchError, SchemaUninitializedError } from "../../db/errors.t
 import type { PostgresStore } from "../../db/postgres.ts";
 import { identifier } from "../../db/postgres-options.ts";
 import { InvalidArgumentError } from "../../errors.ts";
+import type { Capability } from "../checkpointer.ts";
 import { checkTableNames } from "./options.ts";
 import { SQL } from "./sql.ts";
 import { ARCHIVE_TABLES, archivePrefix, DEFAULT_PREFIX, onTables, TABLES, type TableNames } from "./tables.ts";
@@ -126,13 +127,16 @@ export interface FoundSchema {
 export interface FoundArchives {
   /** Undefined when the tables, or the row that says it, are missing. */
   version: number | undefined;
-  /** Which of them are not there; the one of search's index is never needed. */
+  /** Which of them are not there for this role; the one of search's index is never needed. */
   missing: (typeof ARCHIVE_TABLES)[number][];
+  /** Whether some are there that this role may not even read. */
+  forbidden: boolean;
   /** The schema that the extension pg_trgm is in, if it is in the database. */
   trigramSchema: string | undefined;
 }
 
-const FIND_TABLES = `SELECT n.nspname AS schema, c.relname AS name
+const FIND_TABLES = `SELECT n.nspname AS schema, c.relname AS name,
+    pg_catalog.has_table_privilege(c.oid, 'SELECT') AS readable
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p') AND c.relname IN (SELECT json_array_elements_text($1::json))
     AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2 END`;
@@ -150,10 +154,12 @@ export async function findSchema(store: PostgresStore, names: TableNames): Promi
   const [found = [], extensions = []] = await store.read("open", [find, { text: FIND_TRIGRAM }]);
   const ofOurs = found.filter(({ name }) => wanted.includes(String(name)));
   const place = ofOurs.find(({ name }) => name === `${tablePrefix}threads`)?.schema ?? ofOurs[0]?.schema ?? undefined;
-  const here = found.filter((table) => table.schema === place).map(({ name }) => String(name));
+  const there = found.filter((table) => table.schema === place);
+  const here = there.map(({ name }) => String(name));
+  const readable = there.filter((table) => table.readable === "t").map(({ name }) => String(name));
   const versions = [
     ...(here.includes(`${tablePrefix}schema_version`) ? [VERSION] : []),
-    ...(own.slice(0, 2).every((name) => here.includes(name)) ? [ARCHIVE_VERSION] : []),
+    ...(own.slice(0, 2).every((name) => readable.includes(name)) ? [ARCHIVE_VERSION] : []),
   ];
   const texts = versions.map((sql) => ({ text: onTables(sql, { schema: place, tablePrefix }) }));
   const rows = texts.length === 0 ? [] : await store.read("open", texts);
@@ -167,7 +173,8 @@ export async function findSchema(store: PostgresStore, names: TableNames): Promi
     version: versionBy(VERSION),
     archives: {
       version: versionBy(ARCHIVE_VERSION),
-      missing: ARCHIVE_TABLES.filter((_, i) => !here.includes(own[i] ?? "")),
+      missing: ARCHIVE_TABLES.filter((_, i) => !readable.includes(own[i] ?? "")),
+      forbidden: own.some((name) => here.includes(name) && !readable.includes(name)),
       trigramSchema: extensions[0]?.schema ?? undefined,
     },
   };
@@ -221,4 +228,18 @@ export async function verifySchema(
     );
   }
   return { schema, archives };
+}
+
+/** Whether archives can be kept, decided when a store is opened. */
+export function archivesCapability({ version, missing, forbidden }: FoundArchives, names: TableNames): Capability {
+  if (version === ARCHIVE_SCHEMA_VERSION) return true;
+  const table = `${archivePrefix(names)}archives`;
+  if (version !== undefined && version > ARCHIVE_SCHEMA_VERSION) {
+    return {
+      reason: `The table ${table} is of version ${version}; this Everthread knows ${ARCHIVE_SCHEMA_VERSION}. Use a newer one.`,
+    };
+  }
+  if (forbidden) return { reason: `This role has no rights on the table ${table} and those beside it: GRANT them.` };
+  const what = missing.includes("archives") ? `There is no table ${table}` : `The table ${table} has no version`;
+  return { reason: `${what}: run \`everthread migrate <url> --apply\`, or the SQL of archiveSchemaSql().` };
 }
