@@ -5,7 +5,7 @@
 import { sourceText } from "../../messages/source-text.ts";
 import { foldCase, normalText } from "../../util/fold.ts";
 import { ADD_SOURCES, ARCHIVE_KEYS, SET_INDEXED, UNINDEXED } from "./archive-search-queries.ts";
-import { keyOf, slices, sourceOf, sourcesQuery } from "./archive-sources.ts";
+import { keyOf, SourceReader, slices } from "./archive-sources.ts";
 import type { Tables } from "./archives.ts";
 
 const ROWS = 200;
@@ -13,14 +13,14 @@ const ROWS = 200;
 /** Brings the index of a thread up to date. Its failure is none of the compaction's: the next one makes up for it. */
 export async function addToIndex(tables: Tables, threadId: string): Promise<void> {
   if (!tables.indexed) return;
+  const reader = new SourceReader(tables.prefix, (queries) => tables.read("archives.compact", queries));
   try {
     const [archives = []] = await tables.read("archives.compact", [[UNINDEXED, [threadId]]]);
     for (const { archive_no = null, up_to_seq = null } of archives) {
       const [keys = []] = await tables.read("archives.compact", [[ARCHIVE_KEYS, [threadId, archive_no]]]);
       for (const slice of slices(keys.map(keyOf), ROWS)) {
-        const [rows = []] = await tables.read("archives.compact", [sourcesQuery(slice)]);
-        const sources = rows.flatMap((row) => {
-          const source = sourceOf(tables.prefix, row);
+        const sources = (await reader.rows(slice)).flatMap((row) => {
+          const source = reader.sourceOf(row);
           if (!source) return [];
           return { position: source.position, folded: foldCase(normalText(sourceText(source.message))) };
         });

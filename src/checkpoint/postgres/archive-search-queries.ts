@@ -42,15 +42,18 @@ export const STORE_KEYS_BY_INDEX = `WITH found AS MATERIALIZED (
   SELECT ${KEY} FROM found JOIN cubepi_messages m ON m.thread_id = found.thread_id AND m.seq = found.seq
   WHERE ${AFTER} ${NEWEST}`;
 
+/** $1 thread ids as JSON: those whose archives count, and what positions there have above seq. */
+export const THREADS = `WITH ids AS MATERIALIZED (SELECT DISTINCT json_array_elements_text($1::json) AS thread_id)
+  SELECT ids.thread_id, (SELECT ${POSITION} FROM cubepi_threads t WHERE t.thread_id = ids.thread_id) AS base
+  FROM ids WHERE EXISTS (SELECT FROM ${lastOf("ids.thread_id")} AS l)`;
 /** $1 keys as JSON: the archived messages of these keys, in their order. */
-export const SOURCES = `SELECT k.thread_id, m.seq, t.base + m.seq AS position, a.archive_no, m.role, m.metadata::text,
-    encode(m.payload, 'base64') AS payload, (extract(epoch FROM m.created_at) * 1000)::float8 AS created_at
+export const SOURCES = `SELECT k.thread_id, m.seq, a.archive_no, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload,
+    (extract(epoch FROM m.created_at) * 1000)::float8 AS created_at
   FROM json_to_recordset($1::json) AS k (n int, thread_id text, seq bigint)
-    CROSS JOIN LATERAL (SELECT ${POSITION} AS base FROM cubepi_threads t WHERE t.thread_id = k.thread_id) AS t
-    JOIN LATERAL (SELECT m.* FROM cubepi_messages m WHERE m.thread_id = k.thread_id AND m.seq = k.seq OFFSET 0) AS m ON true
+    CROSS JOIN LATERAL (SELECT m.* FROM cubepi_messages m WHERE m.thread_id = k.thread_id AND m.seq = k.seq OFFSET 0) AS m
     CROSS JOIN LATERAL (SELECT a.archive_no FROM everthread_archives a WHERE a.thread_id = k.thread_id AND a.up_to_seq >= k.seq
       ORDER BY a.archive_no LIMIT 1) AS a
-  WHERE EXISTS (SELECT FROM ${lastOf("k.thread_id")} AS l) ORDER BY k.n`;
+  ORDER BY k.n`;
 
 /** The archives of a thread that the index does not hold yet. $1 thread. */
 export const UNINDEXED = `SELECT a.archive_no, a.up_to_seq FROM ${RANGES} AS a WHERE ${TO_INDEX} ORDER BY a.archive_no`;

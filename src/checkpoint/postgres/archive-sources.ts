@@ -3,7 +3,7 @@ import type { Row } from "../../db/postgres.ts";
 import { archiveIdOf } from "../archive-rules.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
 import type { Source } from "../search.ts";
-import { SOURCES } from "./archive-search-queries.ts";
+import { SOURCES, THREADS } from "./archive-search-queries.ts";
 import type { Query } from "./archives.ts";
 import { readMessage, toDate } from "./rows.ts";
 
@@ -35,25 +35,47 @@ export function* slices(keys: readonly Key[], rows: number): Generator<Key[]> {
   if (slice.length > 0) yield slice;
 }
 
-export function sourcesQuery(keys: readonly Key[]): Query {
-  return [SOURCES, [JSON.stringify(keys.map(({ threadId, seq }, n) => ({ n, thread_id: threadId, seq })))]];
-}
+/** Reads archived messages, and remembers which threads' archives count. */
+export class SourceReader {
+  readonly #prefix: string;
+  readonly #read: (queries: readonly Query[]) => Promise<Row[][]>;
+  /** What positions have above seq in each thread that was met; null where the archives don't count. */
+  readonly #bases = new Map<string, number | null>();
 
-/** A row of {@link sourcesQuery}. Undefined for a damaged one: it says nothing that could be found, and `read` names it. */
-export function sourceOf(prefix: string, row: Row): Source | undefined {
-  const threadId = String(row.thread_id);
-  const archiveId = archiveIdOf(Number(row.archive_no));
-  const createdAt = toDate(row.created_at);
-  try {
-    return {
+  constructor(prefix: string, read: (queries: readonly Query[]) => Promise<Row[][]>) {
+    this.#prefix = prefix;
+    this.#read = read;
+  }
+
+  /** The rows of these keys that are there, in their order. */
+  async rows(keys: readonly Key[]): Promise<Row[]> {
+    const unmet = [...new Set(keys.map(({ threadId }) => threadId))].filter((id) => !this.#bases.has(id));
+    const list = JSON.stringify(keys.map(({ threadId, seq }, n) => ({ n, thread_id: threadId, seq })));
+    const met: Query[] = unmet.length === 0 ? [] : [[THREADS, [JSON.stringify(unmet)]]];
+    const results = await this.#read([...met, [SOURCES, [list]]]);
+    if (unmet.length > 0) {
+      for (const id of unmet) this.#bases.set(id, null);
+      for (const row of results[0] ?? []) this.#bases.set(String(row.thread_id), Number(row.base));
+    }
+    return results.at(-1) ?? [];
+  }
+
+  /** Undefined for a damaged one: it says nothing that could be found, and `read` names it. */
+  sourceOf(row: Row): Source | undefined {
+    const threadId = String(row.thread_id);
+    const base = this.#bases.get(threadId) ?? null;
+    if (base === null) return undefined;
+    const about = {
       threadId,
-      archiveId,
-      position: Number(row.position),
-      createdAt,
-      message: readMessage(prefix, threadId, row),
+      archiveId: archiveIdOf(Number(row.archive_no)),
+      position: base + Number(row.seq),
+      createdAt: toDate(row.created_at),
     };
-  } catch (error) {
-    if (error instanceof CheckpointCorruptionError) return undefined;
-    throw error;
+    try {
+      return { ...about, message: readMessage(this.#prefix, threadId, row) };
+    } catch (error) {
+      if (error instanceof CheckpointCorruptionError) return undefined;
+      throw error;
+    }
   }
 }

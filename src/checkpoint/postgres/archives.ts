@@ -148,7 +148,7 @@ export class PostgresArchives implements ArchiveStore {
 
   async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {
     this.#tables.assertOpen("archives.search");
-    return await searchArchives(this.#tables, checkSearch(text, options), options.signal);
+    return await searchArchives(this.#tables, checkSearch(text, options));
   }
 
   async fetch(threadId: string, options: FetchOptions): Promise<SourcePage> {
