@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Connection, createConnection, type RowDataPacket } from "mysql2/promise";
-import { schemaSql } from "../../src/checkpoint/mysql/checkpointer.ts";
+import { archiveSchemaSql, schemaSql } from "../../src/checkpoint/mysql/checkpointer.ts";
 import { statementsOf } from "../../src/checkpoint/mysql/migrate.ts";
 import { serverProgram, startServer, stopServer } from "./mysql-server.ts";
 
@@ -47,6 +47,7 @@ export class TestDatabase implements AsyncDisposable {
     await this.admin.query("SET foreign_key_checks = 0");
     for (const table of ["threads", "messages", "runs", "hitl_answers"])
       await this.admin.query(`DELETE FROM cubepi_${table}`);
+    await this.admin.query("DELETE FROM everthread_archives");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -72,7 +73,7 @@ export async function testDatabase(
   const url = new URL(server);
   url.pathname = `/${name}`;
   const database = new TestDatabase(name, url.href, admin);
-  if (options.tables ?? true) await database.script(schemaSql());
+  if (options.tables ?? true) await database.script(schemaSql() + archiveSchemaSql());
   return database;
 }
 

@@ -6,6 +6,7 @@ import type { Message } from "../../messages/schema.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type {
   Capabilities,
+  Capability,
   Checkpoint,
   Checkpointer,
   LogEntry,
@@ -27,6 +28,9 @@ import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, checkSize, rowsOf } from "./append.ts";
+import { readActive } from "./archive-load.ts";
+import { type ArchiveQueries, archiveQueriesFor } from "./archive-queries.ts";
+import { MySQLArchives } from "./archives.ts";
 import { toColumn } from "./columns.ts";
 import { mergeExtra } from "./extra.ts";
 import { forkThread } from "./fork.ts";
@@ -36,7 +40,7 @@ import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
 import { type Queries, queriesFor } from "./queries.ts";
 import { BACKEND, readExtra, readMessage } from "./rows.ts";
-import { verifySchema } from "./schema.ts";
+import { archivesCapability, findArchives, verifySchema } from "./schema.ts";
 import {
   checkExpected,
   cutOf,
@@ -53,6 +57,8 @@ export type { MySqlConfig, MySqlPool, MySqlTarget } from "../../db/mysql.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
 export type { MySqlOptions } from "./options.ts";
 export {
+  ARCHIVE_SCHEMA_VERSION,
+  archiveSchemaSql,
   createMessagePartitionsSql,
   createRunsPartitionsSql,
   exactIdsSql,
@@ -61,6 +67,7 @@ export {
   type SchemaOptions,
   schemaSql,
   upgradeSql,
+  writeArchiveVersionSql,
   writeSchemaVersionSql,
 } from "./schema.ts";
 
@@ -68,21 +75,29 @@ const SERVERS_BACKUP = "A server is copied with its own tools: mariadb-dump --si
 const SERVERS_CHECK = "A server checks itself: CHECK TABLE, or mariadb-check.";
 
 export class MySQLCheckpointer implements Checkpointer {
-  readonly capabilities: Capabilities = {
-    backend: BACKEND,
-    durable: true,
-    multiProcess: true,
-    archives: { reason: "This version keeps no archives." },
-    search: { reason: "This version keeps no archives." },
-    backup: { reason: SERVERS_BACKUP },
-    integrityCheck: { reason: SERVERS_CHECK },
-  };
+  readonly capabilities: Capabilities;
+  readonly archives: MySQLArchives | undefined;
   readonly #store: MySqlStore;
-  readonly #tables: { prefix: string; queries: Queries; exact: boolean };
+  readonly #tables: { prefix: string; queries: Queries; exact: boolean; archives: ArchiveQueries | undefined };
 
-  private constructor(store: MySqlStore, prefix: string, exact: boolean) {
+  private constructor(
+    store: MySqlStore,
+    { prefix, exact, collation, archives }: { prefix: string; exact: boolean; collation: string; archives: Capability },
+  ) {
     this.#store = store;
-    this.#tables = { prefix, queries: queriesFor(prefix), exact };
+    const queries = queriesFor(prefix);
+    const archiveQueries = archives === true ? archiveQueriesFor(prefix, collation) : undefined;
+    this.#tables = { prefix, queries, exact, archives: archiveQueries };
+    if (archiveQueries) this.archives = new MySQLArchives(store, { prefix, queries, archives: archiveQueries });
+    this.capabilities = {
+      backend: BACKEND,
+      durable: true,
+      multiProcess: true,
+      archives,
+      search: archives,
+      backup: { reason: SERVERS_BACKUP },
+      integrityCheck: { reason: SERVERS_CHECK },
+    };
   }
 
   /**
@@ -96,8 +111,9 @@ export class MySQLCheckpointer implements Checkpointer {
     const prefix = checkPrefix(options.tablePrefix);
     const store = await MySqlStore.open(target, options);
     try {
-      const { exact } = await verifySchema(store, prefix);
-      return new MySQLCheckpointer(store, prefix, exact);
+      const { exact, collation } = await verifySchema(store, prefix);
+      const archives = archivesCapability(await findArchives(store, prefix), prefix);
+      return new MySQLCheckpointer(store, { prefix, exact, collation, archives });
     } catch (error) {
       await store.close();
       throw error;
@@ -108,12 +124,15 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("load");
     checkThreadId(threadId);
     const after = checkRevision(options.after, "after");
-    const { prefix, queries } = this.#tables;
+    const { prefix, queries, archives } = this.#tables;
+    const readFrom = async (session: Session, from: number) =>
+      archives ? await readActive(session, archives, threadId, from) : await readLog(session, queries, threadId, from);
     return await this.#store.read("load", async (session) => {
       // One statement is one snapshot. With `after` it gives that row too, which says whether the position is of this log.
-      let log = await readLog(session, queries, threadId, after ?? 0);
-      const tail = after !== undefined && (after === 0 || log?.firstPosition === after);
-      if (after !== undefined && !tail) log = await readLog(session, queries, threadId, 0);
+      let log = await readFrom(session, after ?? 0);
+      const begins = after === 0 && !log?.compaction;
+      const tail = after !== undefined && (begins || (after > 0 && log?.firstPosition === after));
+      if (after !== undefined && after > 0 && !tail) log = await readFrom(session, 0);
       if (!log) return undefined;
       const rows = tail && after > 0 ? log.rows.slice(1) : log.rows;
       const extra = readExtra(prefix, threadId, log.thread.json);
@@ -121,7 +140,8 @@ export class MySQLCheckpointer implements Checkpointer {
       const empty = log.lastPosition === 0 && parentThreadId === null && Object.keys(extra).length === 0;
       if (empty) return undefined;
       const messages = rows.map((row) => readMessage(prefix, threadId, row));
-      return { messages, extra, revision: log.lastPosition, parentThreadId, tail };
+      const compaction = log.compaction && { ...log.compaction, kept: log.compaction.kept(rows) };
+      return { messages, ...compaction, extra, revision: log.lastPosition, parentThreadId, tail };
     });
   }
 
@@ -196,6 +216,7 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("snapshot");
     checkThreadId(threadId);
     const afterRunId = checkRunId(options.afterRunId);
+    if (this.archives) return (await this.archives.contextOf("snapshot", threadId, afterRunId)).messages;
     const { prefix, queries } = this.#tables;
     return await this.#store.snapshot("snapshot", async (session) => {
       if (!(await isUsed(session, queries, threadId))) throw new ThreadNotFoundError(threadId);
@@ -216,8 +237,10 @@ export class MySQLCheckpointer implements Checkpointer {
     const afterRunId = checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
     const { maxPacket } = this.#store;
+    const { prefix, queries } = this.#tables;
+    const archives = this.#tables.archives && { prefix, queries, archives: this.#tables.archives };
     await this.#store.write("fork", (session) =>
-      forkThread(session, this.#tables, { source, target, afterRunId, metadata, maxPacket }),
+      forkThread(session, this.#tables, { source, target, afterRunId, metadata, maxPacket, archives }),
     );
   }
 
@@ -357,17 +380,21 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const given = importOf(threadId, expected, admitPart(part), this.#store.maxPacket);
+    const admitted = admitPart(part);
+    if (this.capabilities.archives !== true && admitted.archives && admitted.archives.length > 0) {
+      throw new UnsupportedError(BACKEND, "importThread with archives", this.capabilities.archives.reason);
+    }
+    const given = importOf(threadId, expected, admitted, this.#store.maxPacket);
     return await this.#store.write("importThread", (session) => importPart(session, this.#tables, given));
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
-    const { queries } = this.#tables;
+    const { queries, archives } = this.#tables;
     return await this.#store.write("deleteThread", async (session) => {
       if (!(await lockThread(session, queries, threadId))) return false;
-      return await eraseThread(session, queries, threadId);
+      return await eraseThread(session, queries, threadId, archives?.DELETE);
     });
   }
 

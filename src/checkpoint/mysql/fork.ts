@@ -3,6 +3,7 @@ import type { Session } from "../../db/mysql.ts";
 import type { JsonObject } from "../../messages/json.ts";
 import { ThreadAlreadyExistsError, ThreadNotFoundError } from "../errors.ts";
 import { checkSize } from "./append.ts";
+import { type ArchiveTables, forkArchives, forkCut } from "./archive-marks.ts";
 import { toColumn } from "./columns.ts";
 import { extraOf } from "./extra.ts";
 import type { Queries } from "./queries.ts";
@@ -14,16 +15,19 @@ export interface Fork {
   afterRunId: string;
   metadata: JsonObject | undefined;
   maxPacket: number;
+  /** Where the store keeps archives. */
+  archives: ArchiveTables | undefined;
 }
 
 export async function forkThread(
   session: Session,
   { queries, prefix }: { queries: Queries; prefix: string },
-  { source, target, afterRunId, metadata, maxPacket }: Fork,
+  { source, target, afterRunId, metadata, maxPacket, archives }: Fork,
 ): Promise<void> {
   const found = (await lockThread(session, queries, source)) && (await isUsed(session, queries, source));
   if (!found) throw new ThreadNotFoundError(source);
   const cut = await cutOf(session, queries, source, afterRunId);
+  const kept = archives && (await forkCut(session, archives, { source, cut }));
   const { after } = await ensureThread(session, queries, target);
   if (await isUsed(session, queries, target)) throw new ThreadAlreadyExistsError(target);
   const extra = await extraOf(session, { queries, prefix }, source);
@@ -32,4 +36,5 @@ export async function forkThread(
   await session.run(queries.FORK_THREAD, [source, json, source, source, cut, target]);
   await session.run(queries.FORK_MESSAGES, [target, after, source, source, cut, source]);
   await session.run(queries.FORK_RUNS, [target, source, cut]);
+  if (kept) await forkArchives(session, archives, { source, target, first: after, ...kept });
 }

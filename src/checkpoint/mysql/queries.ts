@@ -7,11 +7,11 @@
  * whole seconds only, so the highest position that was ever erased is kept as well, in the row of the empty id, which no
  * thread can have: what would begin at or below it, within the same second, numbers on from there.
  */
-const BASE = "UNIX_TIMESTAMP(t.created_at) * 1000000";
+export const BASE = "UNIX_TIMESTAMP(t.created_at) * 1000000";
 
 // What a fork takes of messages m: rows of completed runs up to the cut, and rows written before runs existed. The run is
 // looked up by its key, and then compared by its bytes. Parameters: the thread, the thread again, the cut.
-const TAKEN = `m.thread_id = ? AND (m.run_id IS NULL OR EXISTS (SELECT 1 FROM cubepi_runs r
+export const TAKEN = `m.thread_id = ? AND (m.run_id IS NULL OR EXISTS (SELECT 1 FROM cubepi_runs r
     WHERE r.thread_id = ? AND r.run_id = m.run_id AND CAST(r.run_id AS BINARY) = CAST(m.run_id AS BINARY)
       AND r.completion_seq <= ?))`;
 // Whether a row of threads is more than what a cleared request or an emptied thread leaves behind.

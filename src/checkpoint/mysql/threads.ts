@@ -118,11 +118,26 @@ export async function readLog(session: Session, queries: Queries, threadId: stri
   if (!thread) return undefined;
   const rows = found.filter((row) => row.thread_id === null).sort((a, b) => Number(a.seq) - Number(b.seq));
   const positionOf = (row: Row | undefined) => (row ? Number(thread.base) + Number(row.seq) : 0);
-  return { thread, rows, firstPosition: positionOf(rows[0]), lastPosition: positionOf(rows.at(-1)) };
+  return {
+    thread,
+    rows,
+    firstPosition: positionOf(rows[0]),
+    lastPosition: positionOf(rows.at(-1)),
+    compaction: undefined,
+  };
 }
 
-/** Removes everything of a thread whose lock is held. Gives whether there was anything. */
-export async function eraseThread(session: Session, queries: Queries, threadId: string): Promise<boolean> {
+/**
+ * Removes everything of a thread whose lock is held. Gives whether there was anything.
+ *
+ * @param more a statement that removes what else there is (Default: none)
+ */
+export async function eraseThread(
+  session: Session,
+  queries: Queries,
+  threadId: string,
+  more?: string | undefined,
+): Promise<boolean> {
   const used = await isUsed(session, queries, threadId);
   const revision = await revisionOf(session, queries, threadId);
   if (revision > 0) await session.run(queries.RAISE_ERASED, [revision]);
@@ -130,6 +145,7 @@ export async function eraseThread(session: Session, queries: Queries, threadId: 
   await session.run(queries.DELETE_MESSAGES, [threadId]);
   await session.run(queries.DELETE_RUNS, [threadId]);
   await session.run(queries.DELETE_ALL_ANSWERS, [threadId]);
+  if (more) await session.run(more, [threadId]);
   await session.run(queries.DELETE_THREAD, [threadId]);
   return used;
 }
