@@ -58,7 +58,7 @@ export const servers: Server[] = [
     name: "mysql",
     label: `MySQL (${mysqlLabel})`,
     missing: !hasMysql,
-    schemaSql: () => mysql.schemaSql(),
+    schemaSql: () => mysql.schemaSql() + mysql.archiveSchemaSql(),
     version1: `${mysql.schemaSql()}
 DROP TABLE cubepi_hitl_answers;
 DROP TABLE cubepi_runs;
@@ -79,6 +79,7 @@ UPDATE cubepi_schema_version SET version = 1;
         catalog: async () => withoutPlaces(await mysqlCatalog(made)),
       };
     },
-    expected: async () => withoutPlaces(await linesOf("../mysql/schema.txt")),
+    expected: async () =>
+      withoutPlaces([...(await linesOf("../mysql/schema.txt")), ...(await linesOf("../mysql/archives.txt"))]),
   },
 ];

@@ -59,11 +59,11 @@ export class TestDatabase implements AsyncDisposable {
 /**
  * Makes a database of a test's own on the shared server.
  *
- * @param options.tables whether Everthread's tables are made in it (Default: true)
+ * @param options.tables whether the tables are made in it; "shared" are those that CubeLoop knows (Default: true)
  * @param options.create what to add to CREATE DATABASE (Default: nothing)
  */
 export async function testDatabase(
-  options: { tables?: boolean; create?: string; name?: string; server?: string } = {},
+  options: { tables?: boolean | "shared"; create?: string; name?: string; server?: string } = {},
 ): Promise<TestDatabase> {
   const server = options.server ?? given ?? (await sharedServer());
   const name = options.name ?? `everthread_${randomBytes(6).toString("hex")}`;
@@ -73,7 +73,9 @@ export async function testDatabase(
   const url = new URL(server);
   url.pathname = `/${name}`;
   const database = new TestDatabase(name, url.href, admin);
-  if (options.tables ?? true) await database.script(schemaSql() + archiveSchemaSql());
+  const { tables = true } = options;
+  if (tables) await database.script(schemaSql());
+  if (tables === true) await database.script(archiveSchemaSql());
   return database;
 }
 
