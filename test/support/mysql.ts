@@ -47,7 +47,9 @@ export class TestDatabase implements AsyncDisposable {
     await this.admin.query("SET foreign_key_checks = 0");
     for (const table of ["threads", "messages", "runs", "hitl_answers"])
       await this.admin.query(`DELETE FROM cubepi_${table}`);
-    await this.admin.query("DELETE FROM everthread_archives");
+    if ((await this.sql("SHOW TABLES LIKE 'everthread_archives'")).length > 0) {
+      await this.admin.query("DELETE FROM everthread_archives");
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -100,13 +100,14 @@ function checkVersion(version: number): number {
 
 /**
  * Makes tables that CubeLoop created tell apart ids that differ by case, accent or a trailing space. It copies the tables,
- * and CubeLoop goes on working with them. Each statement may be run again.
+ * and CubeLoop goes on working with them. The tables of archives are exact already, unless another tool made them. Each
+ * statement may be run again.
  */
 export function exactIdsSql(options: SchemaOptions = {}): string {
   const alter = (table: string) => `ALTER TABLE ${table} CONVERT TO CHARACTER SET utf8mb4 COLLATE ${COLLATION};\n`;
   const tables = ["cubepi_threads", "cubepi_messages", "cubepi_runs", "cubepi_hitl_answers"];
   // A column of a foreign key can't be changed while the key is there, and its name is the server's own choice.
-  return prefixed(DROP_PARENT_KEY + tables.map(alter).join("") + ADD_PARENT_KEY, options);
+  return prefixed(DROP_PARENT_KEY + tables.map(alter).join("") + ADD_PARENT_KEY + EXACT_ARCHIVES, options);
 }
 
 /**
@@ -248,8 +249,8 @@ PREPARE everthread_step FROM @everthread_step;
 EXECUTE everthread_step;
 DEALLOCATE PREPARE everthread_step;
 `;
-/** Runs a statement only when it was not done before, which MySQL has no syntax of its own for. */
-const when = (missing: string, statement: string) => prepared(`IF(${missing}, '${statement}', 'DO 0')`);
+/** Runs a statement only where it has something to do, which MySQL has no syntax of its own for. */
+const when = (condition: string, statement: string) => prepared(`IF(${condition}, '${statement}', 'DO 0')`);
 const addColumn = (table: string, column: string, type: string) =>
   when(
     `NOT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '${table}' AND column_name = '${column}')`,
@@ -268,6 +269,12 @@ const DROP_PARENT_KEY = prepared(
 const ADD_PARENT_KEY = when(
   `NOT EXISTS (SELECT 1 ${PARENT_KEY})`,
   "ALTER TABLE cubepi_threads ADD FOREIGN KEY (parent_thread_id) REFERENCES cubepi_threads (thread_id)",
+);
+
+const EXACT_ARCHIVES = when(
+  `EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'everthread_archives'
+    AND column_name = 'thread_id' AND collation_name NOT IN (${EXACT.map((name) => `'${name}'`).join(", ")}))`,
+  `ALTER TABLE everthread_archives CONVERT TO CHARACTER SET utf8mb4 COLLATE ${COLLATION}`,
 );
 
 const createTable = (name: string) => {
