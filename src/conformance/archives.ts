@@ -1,5 +1,6 @@
 /** Compaction: a summary in place of the older messages, which stay in the log and can be read back whole. */
 import assert from "node:assert/strict";
+import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import { assistantMessage, text, textOf, toolCall, toolResultMessage } from "../messages/construct.ts";
 import type { Message } from "../messages/schema.ts";
 import { type Bench, conformanceCase } from "./case.ts";
@@ -131,10 +132,15 @@ export const archiveCases = [
   archiveCase("Archived messages stay in the log, where they were", async (bench) => {
     const { store } = bench;
     await store.append("thread", words("1", "2", "3"));
-    const before = [await logOf(store, "thread"), await store.listThreads()];
+    // A row may move to another file; its place in the log is the same.
+    const seen = async (from: Checkpointer) => [
+      (await logOf(from, "thread")).map(({ rowRef, ...entry }) => entry),
+      await from.listThreads(),
+    ];
+    const before = await seen(store);
     await compact(store, "thread", 1);
     const later = await bench.again();
-    assert.deepEqual([await logOf(later, "thread"), await later.listThreads()], before);
+    assert.deepEqual(await seen(later), before);
     const { messages } = await archivesOf(later).read("thread", "a1");
     assert.deepEqual(messages, (await logOf(later, "thread")).slice(0, 2));
   }),
