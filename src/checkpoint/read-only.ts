@@ -1,4 +1,5 @@
 /** A store that refuses writes, for engines whose server takes no word for that. */
+import type { ArchiveStore } from "./archives.ts";
 import type { Checkpointer } from "./checkpointer.ts";
 import { StoreReadOnlyError } from "./errors.ts";
 
@@ -18,14 +19,28 @@ const READS: readonly PropertyKey[] = [
   Symbol.asyncDispose,
 ] satisfies (keyof Checkpointer)[];
 
+const ARCHIVE_READS: readonly PropertyKey[] = [
+  "list",
+  "read",
+  "contextAfter",
+  "search",
+  "fetch",
+] satisfies (keyof ArchiveStore)[];
+
 /** The store as one that only reads: every other method rejects with a StoreReadOnlyError. */
 export function readOnlyView(store: Checkpointer): Checkpointer {
+  const archives = store.archives && reading(store.archives, ARCHIVE_READS, "archives.");
+  return reading(store, READS, "", { archives });
+}
+
+function reading<T extends object>(store: T, reads: readonly PropertyKey[], path: string, parts: object = {}): T {
   return new Proxy(store, {
     get(target, name) {
+      if (Object.hasOwn(parts, name)) return Reflect.get(parts, name);
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
-      if (READS.includes(name)) return value.bind(target);
-      return () => Promise.reject(new StoreReadOnlyError(String(name)));
+      if (reads.includes(name)) return value.bind(target);
+      return () => Promise.reject(new StoreReadOnlyError(`${path}${String(name)}`));
     },
   });
 }

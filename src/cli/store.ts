@@ -5,9 +5,9 @@ import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import { SchemaMismatchError, SchemaUninitializedError, ThreadNotFoundError } from "../checkpoint/errors.ts";
 import { migrateStore, type OpenOptions, openCheckpointer } from "../open.ts";
 import { checkThreadId } from "../util/ids.ts";
+import { harmlessLine } from "../util/text.ts";
 import type { Context } from "./context.ts";
 import { CommandError, UsageError } from "./errors.ts";
-import { harmlessLine } from "./text.ts";
 
 const MOST_CANDIDATES = 5;
 const PAGE = 1000;

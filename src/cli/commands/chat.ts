@@ -1,11 +1,11 @@
 /** `everthread chat`: one message, or a session on a terminal. */
 import { newId } from "../../util/ids.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { respondCommand } from "../respond-command.ts";
 import { type RunOptions, setUp } from "../setup.ts";
 import { findOrBegin, withStore } from "../store.ts";
-import { harmlessLine } from "../text.ts";
 import { reportEnding, takeTurn } from "../turn.ts";
 
 export interface ChatOptions extends RunOptions {

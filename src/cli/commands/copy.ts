@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { type CopyProblem, type CopyReport, copyThreads } from "../../copy/copy.ts";
 import { EverthreadError } from "../../errors.ts";
+import { harmlessLine } from "../../util/text.ts";
 import { withoutPassword } from "../../util/urls.ts";
 import type { Context } from "../context.ts";
 import { EXIT, UsageError } from "../errors.ts";
@@ -10,7 +11,7 @@ import { onInterrupt } from "../interrupt.ts";
 import { Progress } from "../progress.ts";
 import { allThreads, findThread, openStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { count, harmlessLine } from "../text.ts";
+import { count } from "../text.ts";
 
 export interface CopyCommandOptions {
   verify: boolean;

@@ -1,10 +1,11 @@
 /** `everthread threads`: the threads of a store, the most recently changed first. */
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { previewOf } from "../describe.ts";
 import { EXIT } from "../errors.ts";
 import { allThreads, withStore } from "../store.ts";
-import { ago, count, harmlessLine } from "../text.ts";
+import { ago, count } from "../text.ts";
 import { pad, shorten, widthOf } from "../width.ts";
 
 export interface ThreadsOptions {
