@@ -149,14 +149,14 @@ function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
+// A slice of `room` units may be cut within a pair of surrogates, at its far end: that is beyond what is taken of it.
 function firstBytes(text: string, max: number): string {
-  const bytes = Buffer.from(text.toWellFormed());
+  const bytes = Buffer.from(text);
   return bytes.toString("utf8", 0, boundary(bytes, Math.min(max, bytes.length), -1));
 }
 
 function lastBytes(text: string, max: number): string {
-  // A cut within a pair of surrogates would count as a character of its own.
-  const bytes = Buffer.from(text.replace(/^[\udc00-\udfff]/, ""));
+  const bytes = Buffer.from(text);
   return bytes.toString("utf8", boundary(bytes, Math.max(0, bytes.length - max), 1));
 }
 

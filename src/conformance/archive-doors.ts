@@ -86,6 +86,23 @@ export const archiveDoorCases = [
     const later = await bench.again();
     assert.deepEqual(await later.load("thread"), before);
     assert.equal((await archivesOf(later).list("thread")).items.length, 1);
+    await compact(later, "thread", 1);
+    const back = archivesOf(later).compact("thread", { upTo: first ?? 0, summary: "back" });
+    await rejectsWith(back, "compaction_conflict", { upTo: first, compactedUpTo: second });
+  }),
+
+  archiveCase("A compaction ends at a message of its own thread", async ({ store }) => {
+    for (const threadId of ["thread", "other", "thread", "other", "thread"]) await store.append(threadId, [say("1")]);
+    const log = (await logOf(store, "thread")).map(({ position }) => position);
+    const last = log.at(-1) ?? 0;
+    // Where positions are the store's, those in between are the other thread's.
+    for (let upTo = 1; upTo <= last + 1; upTo++) {
+      if (log.includes(upTo)) continue;
+      await rejectsWith(archivesOf(store).compact("thread", { upTo, summary: "" }), "invalid_argument");
+    }
+    assert.equal((await loaded(store, "thread")).messages.length, 3);
+    assert.equal((await compact(store, "thread", 1)).messageCount, 2);
+    assert.equal((await loaded(store, "other")).messages.length, 2);
   }),
 
   archiveCase("L6 a compaction neither makes a thread nor revives one", async ({ store }) => {
@@ -101,6 +118,8 @@ export const archiveDoorCases = [
       await assertAbsent(store, threadId);
       assert.deepEqual((await archives.list(threadId)).items, []);
     }
+    await store.importThread("nothing", { messages: [] });
+    await rejectsWith(archives.compact("nothing", { upTo: 1, summary: "" }), "thread_not_found");
     await store.saveExtra("extra only", { a: 1 });
     await rejectsWith(archives.compact("extra only", { upTo: 1, summary: "" }), "invalid_argument");
     assert.equal((await loaded(store, "extra only")).summary, undefined);
