@@ -46,6 +46,8 @@ export interface AgentOptions {
   /** Where the thread is kept; goes with threadId. (Default: nowhere: the conversation ends with the process) */
   checkpointer?: Checkpointer | undefined;
   threadId?: string | undefined;
+  /** Called with each event of everything that the agent does, before a prompt's own; must not throw. (Default: none) */
+  onEvent?: ((event: AgentEvent) => void) | undefined;
 }
 
 export interface PromptOptions {
@@ -59,7 +61,7 @@ export interface PromptOptions {
   onEvent?: ((event: AgentEvent) => void) | undefined;
 }
 
-const OPTIONS = ["model", "system", "tools", "approve", "middleware", "retry", "checkpointer", "threadId"];
+const OPTIONS = ["model", "system", "tools", "approve", "middleware", "retry", "checkpointer", "threadId", "onEvent"];
 const PROMPT_OPTIONS = ["runId", "signal", "onPending", "onEvent"];
 
 export class Agent {
@@ -383,7 +385,10 @@ export class Agent {
       runId,
       signal: options.signal ?? new AbortController().signal,
       onPending: options.onPending,
-      emit: (event) => options.onEvent?.(event),
+      emit: (event) => {
+        this.#options.onEvent?.(event);
+        options.onEvent?.(event);
+      },
       takeSteering: () => this.#steering.splice(0),
     };
   }
