@@ -104,13 +104,16 @@ export const archiveQueryCases = [
 
   queryCase(
     "S3 S11 a query is one text: its words stand together, and its length is the whole's",
-    ["广西 OR 桂林", "广西", "桂林", "ab cd ef", "ef cd ab", "phase-2 done", "Phase 2 done"],
+    ["广西 OR 桂林", "广西", "桂林", "ab cd ef", "ef cd ab", "phase-2 done", "Phase 2 done", " at both ends "],
     [
       ["广西 OR 桂林", "广西 OR 桂林"],
       ["广西", "广西 OR 桂林", "广西"],
       ["ab cd ef", "ab cd ef"],
       ["ab ef"],
       ["cd ", "ab cd ef", "ef cd ab"],
+      [" at", " at both ends "],
+      ["ENDS ", " at both ends "],
+      ["s ", " at both ends "],
       ["phase-2", "phase-2 done"],
       ["PHASE 2", "Phase 2 done"],
       ["e-2", "phase-2 done"],
