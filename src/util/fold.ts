@@ -21,12 +21,24 @@ export function foldCase(normal: string): string {
 
 /** The index in `normal` of what stands at `index` in its folded text. */
 export function unfoldIndex(normal: string, index: number): number {
-  let folded = 0;
   let at = 0;
-  for (const character of normal) {
-    folded += foldCase(character).length;
-    if (folded > index) break;
-    at += character.length;
+  let left = index;
+  // In long strides as far as they go, since a text may have millions of characters; then by the character.
+  for (const stride of [4096, 1]) {
+    for (;;) {
+      const part = wholeCharacters(normal, at, stride);
+      const { length } = foldCase(part);
+      if (part === "" || length > left) break;
+      at += part.length;
+      left -= length;
+    }
   }
   return at;
+}
+
+/** So many units of a text from `start` on, and one more where that would be half a character. */
+function wholeCharacters(text: string, start: number, units: number): string {
+  const end = start + units;
+  const last = text.charCodeAt(end - 1);
+  return text.slice(start, last >= 0xd800 && last <= 0xdbff ? end + 1 : end);
 }
