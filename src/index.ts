@@ -2,7 +2,7 @@
  * The vocabulary, the contracts, the agent and the errors. Loads no database driver and no provider: engines are reached
  * by subpath, such as `everthread/sqlite`.
  */
-export { Agent, type AgentOptions, type PromptOptions } from "./agent/agent.ts";
+export { Agent, type AgentOptions, type CompactNowOptions, type PromptOptions } from "./agent/agent.ts";
 export {
   type ApprovalAnswer,
   type ApprovalContext,
@@ -11,6 +11,7 @@ export {
   deny,
 } from "./agent/approvals.ts";
 export { askUserTool } from "./agent/ask-user.ts";
+export type { CompactionOptions } from "./agent/compaction.ts";
 export * from "./agent/errors.ts";
 export type { AgentEvent, AgentResult, Ending } from "./agent/events.ts";
 export type { HookContext, Middleware } from "./agent/middleware.ts";
