@@ -89,7 +89,7 @@ describe("wrong usage", () => {
     ["an unknown option", ["threads", "--frobnicate"], "unknown option '--frobnicate'"],
     ["a mistyped option", ["threads", "--limt", "3"], "Did you mean --limit?"],
     ["an unknown command", ["thread"], "unknown command 'thread'"],
-    ["a missing argument", ["show"], "missing required argument 'thread'"],
+    ["a missing argument", ["fork"], "missing required argument 'thread'"],
     ["one argument too many", ["doctor", "now"], "too many arguments"],
     ["a limit that is no number", ["threads", "--limit", "-1"], "whole number"],
     ["no store", ["threads"], "No store was named: give --db <path|url>, or set EVERTHREAD_DB."],

@@ -35,8 +35,9 @@ const STATES: Record<ThreadState, string> = {
   awaiting_answer: "The thread waits on an answer (everthread respond).",
 };
 
-export async function show({ out, db }: Context, given: string | undefined, options: ShowOptions): Promise<number> {
-  return await withStore({ out, db }, "read", async (store) => {
+export async function show(context: Context, given: string | undefined, options: ShowOptions): Promise<number> {
+  const { out } = context;
+  return await withStore(context, "read", async (store) => {
     const info = await findThread(store, given);
     const rest = await restOf(store, info);
     const runs = options.runs ? await runsOf(store, info.threadId) : [];

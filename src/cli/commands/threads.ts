@@ -20,8 +20,9 @@ const TABLE = 60;
 const WIDEST_ID = 40;
 const NARROWEST_PREVIEW = 16;
 
-export async function threads({ out, db }: Context, options: ThreadsOptions): Promise<number> {
-  return await withStore({ out, db }, "read", async (store) => {
+export async function threads(context: Context, options: ThreadsOptions): Promise<number> {
+  const { out } = context;
+  return await withStore(context, "read", async (store) => {
     const limit = options.all ? Number.POSITIVE_INFINITY : (options.limit ?? DEFAULT_LIMIT);
     const { latest, total } = await latestThreads(store, limit, options.prefix);
     if (out.json) {
