@@ -48,23 +48,43 @@ const METHODS: [name: string, call: (archives: ArchiveStore) => Promise<unknown>
   ["fetch, wrongly", (archives) => archives.fetch("thread", wrong({ archiveId: 1, sourceId: null, limit: 0 }))],
 ];
 
+/** Asserts that the backend says that it can't, and why. */
+async function rejectsAsUnsupported(work: Promise<unknown>, reason: string): Promise<void> {
+  const error: unknown = await work.catch((thrown: unknown) => thrown);
+  await rejectsWith(Promise.reject(error), "unsupported");
+  assert.ok(error instanceof Error && error.message.includes(reason), "the error should give the reason");
+}
+
 export const archiveDoorCases = [
-  conformanceCase(
-    "There are archives exactly where the capability says so, and search only there",
-    async ({ store }) => {
-      const { archives, search } = store.capabilities;
-      assert.equal(store.archives !== undefined, archives === true);
-      if (archives !== true) assert.notEqual(search, true);
-      if (!store.archives || search === true) return;
-      await archiveTexts(store, "thread", ["text"]);
-      const source = { archiveId: "a1", sourceId: "1" };
-      for (const work of [store.archives.search("text"), store.archives.fetch("thread", source)]) {
-        const error: unknown = await work.catch((thrown: unknown) => thrown);
-        await rejectsWith(Promise.reject(error), "unsupported");
-        assert.ok(error instanceof Error && error.message.includes(search.reason), "the error should give the reason");
-      }
-    },
-  ),
+  conformanceCase("There are archives where the capability says so, and search only there", async ({ store }) => {
+    const { archives, search } = store.capabilities;
+    assert.equal(store.archives !== undefined, archives === true);
+    if (archives !== true) assert.notEqual(search, true);
+    if (!store.archives || search === true) return;
+    await archiveTexts(store, "thread", ["text"]);
+    await rejectsAsUnsupported(store.archives.search("text"), search.reason);
+    await rejectsAsUnsupported(store.archives.fetch("thread", { archiveId: "a1", sourceId: "1" }), search.reason);
+  }),
+
+  conformanceCase("A store that keeps no archives takes none", async ({ store }) => {
+    const { archives } = store.capabilities;
+    if (archives === true) return;
+    const createdAt = new Date();
+    const messages = [{ message: say("1"), createdAt }];
+    const archive = {
+      archiveId: "a1",
+      createdAt,
+      messageCount: 1,
+      summary: "",
+      system: null,
+      extra: {},
+      prunedAt: null,
+    };
+    await rejectsAsUnsupported(store.importThread("thread", { messages, archives: [archive] }), archives.reason);
+    await assertAbsent(store, "thread");
+    const revision = await store.importThread("thread", { messages, archives: [] });
+    assert.equal((await loaded(store, "thread")).revision, revision);
+  }),
 
   archiveCase("A compaction that is refused leaves the thread as it was", async (bench) => {
     const { store } = bench;

@@ -357,7 +357,7 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const given = importOf(threadId, expected, admitPart(part), this.#store.maxPacket);
+    const given = importOf(threadId, expected, admitPart(part, this.capabilities), this.#store.maxPacket);
     return await this.#store.write("importThread", (session) => importPart(session, this.#tables, given));
   }
 

@@ -327,7 +327,7 @@ export class PostgresCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const values = importValues(threadId, expected, admitPart(part));
+    const values = importValues(threadId, expected, admitPart(part, this.capabilities));
     const row = await this.#write("importThread", [threadId], Q.IMPORT, values);
     const actual = checkExpected(threadId, expected, Number(row?.actual));
     return typeof row?.revision === "string" ? Number(row.revision) : actual;

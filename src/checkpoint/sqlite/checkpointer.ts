@@ -346,7 +346,7 @@ export class SqliteCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const admitted = admitPart(part);
+    const admitted = admitPart(part, this.capabilities);
     return await this.#store.write("importThread", () => {
       const revision = this.#checkRevision(threadId, expected);
       return putPart(this.#store, threadId, admitted) ?? revision;
