@@ -64,7 +64,7 @@ export function archiveText(
 export function readArchiveText(threadId: string, archive: JsonArchive, text: string): ArchiveContent {
   JSON.parse(text);
   const reader = new ObjectReader(text, "The file");
-  checkVersion(reader);
+  checkVersion(reader, archive.directory);
   const found = [reader.string("thread_id"), reader.string("archive_id"), reader.whole("up_to", 0)];
   if (JSON.stringify(found) !== JSON.stringify([threadId, archive.archiveId, archive.upTo])) {
     throw new Error(`It is archive ${found[1]} of thread ${JSON.stringify(found[0])} up to ${found[2]}, another one.`);

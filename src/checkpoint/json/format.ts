@@ -44,12 +44,12 @@ import { isArchiveName } from "./names.ts";
 import { arrayLines, type Fields, fieldsOf, objectLines, objectText } from "./raw.ts";
 import { FORMAT_VERSION, type JsonArchive, type JsonThread, newThread, type State } from "./state.ts";
 
-/** @throws SchemaMismatchError for a newer version @throws Error when it is not a state.json */
-export function readState(text: string): State {
+/** @param path the file, for errors @throws SchemaMismatchError for a newer version @throws Error when it is not a state.json */
+export function readState(text: string, path: string): State {
   // What follows takes it for JSON.
   JSON.parse(text);
   const reader = new ObjectReader(text, "The file");
-  checkVersion(reader);
+  checkVersion(reader, path);
   const snapshot = reader.stringOrNull("snapshot") ?? "";
   const revision = reader.whole("revision", 0);
   const threads = new Map<string, JsonThread>();
@@ -61,13 +61,13 @@ export function readState(text: string): State {
   return { snapshot, revision: last, threads, removed, rest: reader.rest };
 }
 
-export function checkVersion(reader: ObjectReader): void {
+export function checkVersion(reader: ObjectReader, path: string): void {
   const version = reader.whole("everthread", 1);
   if (version <= FORMAT_VERSION) return;
   throw new SchemaMismatchError(
     FORMAT_VERSION,
     version,
-    "Use the newer Everthread that wrote it. Nothing was changed.",
+    `Use the newer Everthread that wrote ${path}. Nothing was changed.`,
   );
 }
 
@@ -223,12 +223,10 @@ function threadText(thread: JsonThread): string {
 }
 
 export function messageText({ position, createdAt, json: message }: StoredMessage, rests: JsonThread["rests"]): string {
-  const fields: [string, string][] = [
-    ["position", String(position)],
-    ["created_at", json(createdAt)],
-    ["message", message],
-  ];
-  return objectText([...fields, ...(rests.get(`message:${position}`) ?? [])]);
+  const rest = rests.get(`message:${position}`);
+  // Written out, since this is most of a snapshot.
+  const known = `"position":${position},"created_at":"${createdAt.toISOString()}","message":${message}`;
+  return rest ? `{${known},${objectText(rest).slice(1)}` : `{${known}}`;
 }
 
 function runFields({ runId, claimedAt, completedAt, completionSeq }: RunInfo): [string, string][] {

@@ -52,6 +52,8 @@ export class JsonStore {
   #state = newState();
   /** Tells whether the file is still the one that `#state` was read from. */
   #identity = UNKNOWN;
+  /** Once there was a file, a missing one is a fault. */
+  #found = false;
   #refreshing: Promise<void> | undefined;
   #queue: Write[] = [];
   #flushing = false;
@@ -75,7 +77,7 @@ export class JsonStore {
     }
     // The first snapshot shows at once whether the directory can be written.
     if (store.#identity === NO_FILE) await store.#write((draft) => draft.touch());
-    else await removeOldClaims(await targetOf(place.path), store.#state.snapshot);
+    else await removeOldClaims(await targetOf(place.path), async () => (await store.#current()).snapshot);
     return store;
   }
 
@@ -151,7 +153,7 @@ export class JsonStore {
       file = await fs.open(path, "r");
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw cantRead(path, error);
-      if (this.#identity !== UNKNOWN && this.#identity !== NO_FILE) {
+      if (this.#found) {
         throw new StoreError(
           `${path} is gone. Nothing was written in its place: put it back, or open the store again.`,
         );
@@ -159,13 +161,14 @@ export class JsonStore {
       this.#identity = NO_FILE;
       return;
     }
+    this.#found = true;
     try {
       const identity = await identityOf(file);
       if (identity === this.#identity) return;
       // A file that was changed and can't be read must not be taken for the one that was there.
       this.#identity = UNKNOWN;
       const text = decodeText(await file.readFile());
-      this.#state = readState(text);
+      this.#state = readState(text, path);
       this.#identity = identity;
     } catch (error) {
       throw cantRead(path, error);
@@ -184,21 +187,24 @@ export class JsonStore {
 
   async #commitTogether(batch: Write[]): Promise<void> {
     let claim: Claim | undefined;
+    let failure: unknown;
+    let replaced = false;
     try {
       claim = await this.#claim();
       const draft = await this.#attempt(batch);
-      if (draft.changed) await this.#replace(draft);
+      if (draft.changed) {
+        await this.#replace(draft);
+        replaced = true;
+      }
     } catch (error) {
-      const failure = wrapped(this.place.path, error);
-      for (const write of batch) write.settle.reject(failure);
-      return;
-    } finally {
-      this.#replacing = false;
-      // A claim that stays is found to be abandoned once this process has ended.
-      await claim?.release().catch(() => {});
+      failure = wrapped(this.place.path, error);
     }
+    this.#replacing = false;
+    // A claim that stays is found to be abandoned once this process has ended.
+    await claim?.release(replaced).catch(() => {});
     for (const { settle, outcome } of batch) {
-      if (outcome && "value" in outcome) settle.resolve(outcome.value);
+      if (failure !== undefined) settle.reject(failure);
+      else if (outcome && "value" in outcome) settle.resolve(outcome.value);
       else settle.reject(outcome?.error);
     }
   }
@@ -214,12 +220,12 @@ export class JsonStore {
         const isLast = await this.#refresh().then(
           () => this.#state.snapshot === snapshot,
           async (error: unknown) => {
-            await claim.release();
+            await claim.release(false);
             throw error;
           },
         );
         if (isLast) return claim;
-        await claim.release();
+        await claim.release(false);
       } else {
         wait ??= new LockWait(this.place.path, this.place.busyTimeoutMs);
         const expired = wait.expired(undefined);
@@ -257,6 +263,7 @@ export class JsonStore {
     for (const [directory, content] of draft.files) await writeArchive(memory, directory, content);
     try {
       await writeFileAtomic(path, text);
+      this.#found = true;
       this.#state = state;
       this.#identity = await identityAt(path, state.snapshot);
     } catch (error) {
@@ -306,7 +313,7 @@ async function identityAt(path: string, snapshot: string): Promise<string> {
 function cantRead(path: string, error: unknown): unknown {
   if (error instanceof EverthreadError) return error;
   return new StoreOpenError(
-    `${path} can't be read: ${messageOf(error)} Nothing was changed. Mend it, or put a backup in its place.`,
+    `${path} can't be read: ${sentence(error)} Nothing was changed. Mend it, or put a backup in its place.`,
     { cause: error },
   );
 }
@@ -317,8 +324,12 @@ function wrapped(path: string, error: unknown): unknown {
   const problem =
     error instanceof RangeError
       ? `its text would be longer than a string may be (${constants.MAX_STRING_LENGTH} characters). Compact its threads, or keep them in SQLite.`
-      : `${messageOf(error)}.`;
+      : sentence(error);
   return new StoreError(`${path} can't be written: ${problem} Nothing of this operation was written.`, {
     cause: error,
   });
+}
+
+function sentence(error: unknown): string {
+  return messageOf(error).replace(/[^.]$/, "$&.");
 }
