@@ -3,7 +3,8 @@
  *
  * - Both sides are NFC: "é" is found however it was typed. A lone surrogate and U+0000 count as U+FFFD.
  * - Folded text also forgets case, as Unicode's full case folding does: ß, ẞ and SS are alike, as are the ligature ﬁ and
- *   "fi", and ς, σ and Σ. The dotless ı counts as i; İ is an i with a dot above it, so "i" finds it too.
+ *   "fi", and ς, σ and Σ. The dotless ı counts as i. İ is an i with a mark, a dot above: "xyi" finds "xyİ",
+ *   and "ist" does not find "İst", as with any letter and its mark.
  *
  * Accents count: "e" does not find "é".
  */
