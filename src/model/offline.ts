@@ -10,6 +10,7 @@ import { newId } from "../util/ids.ts";
 import type { Model, ModelEvent, ModelRequest, ToolSpec } from "./model.ts";
 import { callsAsked } from "./offline-calls.ts";
 import { factsIn, recall, subjectAsked } from "./offline-facts.ts";
+import { goOnLookingUp, lookUp } from "./offline-memory.ts";
 
 const WAIT = /^\s*wait\s+(\d{1,6})\s*ms\b/i;
 
@@ -51,7 +52,7 @@ export class OfflineModel implements Model {
 
 function answer({ messages, tools }: ModelRequest): AssistantBlock[] {
   const last = messages.at(-1);
-  if (last?.role === "tool_result") return [text(report(messages))];
+  if (last?.role === "tool_result") return goOnLookingUp(messages) ?? [text(report(messages))];
   if (last?.role !== "user") return [text(`Say something first. ${introduction(tools)}`)];
   const said = textOf(last);
   const quoted = quotedMessages(said);
@@ -101,6 +102,8 @@ function reply(said: string, messages: readonly Message[], tools: readonly ToolS
   if (subject) {
     const value = recall(messages, subject);
     if (value) return [text(`You said ${value}.`)];
+    const looking = lookUp(subject, tools);
+    if (looking) return looking;
     return [text(`I don't know your ${subject}: nobody has said it in this thread.`)];
   }
   const facts = factsIn(said);
