@@ -11,7 +11,7 @@ import { isCutShort } from "../messages/state.ts";
  * A cut is made before a user's message, or, within the tool calls that the last turns made, before an answer of the model.
  * Never between a call and its result. These always stay: a user's message that has no answer yet, tool results that the
  * model has not read, calls of the last turn that have no result, and the failed attempts at the end, which a retried request
- * is recognised by. Of the rest the newest turns stay that `keepTokens` have room for.
+ * is recognised by. Of the rest the newest turns stay that `keepTokens` have room for; nothing is cut when all fits.
  *
  * Some providers refuse to go on with tool calls whose reasoning they signed and don't see again, and what they signed is
  * not sent once something before it is gone. So signed tool calls that the model has not gone on from are set aside whole,
@@ -29,8 +29,9 @@ export function chooseCut(
   while (isAttempt(messages[end - 1])) end--;
   while (messages[end - 1]?.role === "user") end--;
   const turn = lastIndex(messages, end, "assistant");
+  if (turn < 0 || sum(messages, tokensOf) <= keepTokens) return 0;
   const steps = lastIndex(messages, turn, "user") + 1;
-  const calling = turn >= 0 && toolCallsOf(messages[turn] as Message).length > 0;
+  const calling = toolCallsOf(messages[turn] as Message).length > 0;
   const open = calls.some(({ index, result }) => index === turn && result === undefined);
   const signed = calling && messages.slice(steps, end).some(isSigned);
   if (open && signed) return 0;
@@ -48,7 +49,7 @@ export function chooseCut(
   // At the least a whole exchange: what only the user said is not worth a summary.
   const least = signed ? end : messages.findIndex(({ role }) => role === "assistant") + 1;
   let best = 0;
-  let kept = messages.slice(end).reduce((sum, message) => sum + tokensOf(message), 0);
+  let kept = sum(messages.slice(end), tokensOf);
   for (let cut = end; cut >= least && cut > 0; cut--) {
     if (cut < end) kept += tokensOf(messages[cut] as Message);
     if (best > 0 && kept > keepTokens) break;
@@ -70,6 +71,10 @@ export function requestSetAside(messages: readonly Message[], cut: number): User
 /** Whether the model had its last word: it neither called a tool nor was cut short. */
 export function isAnswer(message: Message): boolean {
   return message.role === "assistant" && toolCallsOf(message).length === 0 && !isCutShort(message);
+}
+
+function sum(messages: readonly Message[], tokensOf: (message: Message) => number): number {
+  return messages.reduce((total, message) => total + tokensOf(message), 0);
 }
 
 function isAttempt(message: Message | undefined): boolean {
