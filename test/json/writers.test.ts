@@ -206,3 +206,22 @@ test("calls made in one tick share one snapshot, and one that fails takes no oth
   await using again = await open(files, { readOnly: true });
   expect([await textsOf(again, "a"), (await again.load("b"))?.extra]).toEqual([["1", "3"], { x: 1 }]);
 });
+
+test("what was acknowledged is what every later read gives, however many reads are under way", async () => {
+  const files = filesIn();
+  await using store = await open(files);
+  await using other = await open(files);
+  let working = true;
+  const reading = (async () => {
+    while (working) await Promise.all([store.load("session"), store.load("session"), other.load("session")]);
+  })();
+  for (let i = 1; i <= 40; i++) {
+    const writer = i % 3 === 0 ? other : store;
+    const revision = await writer.append("session", says(`${i}`), { expectedRevision: i - 1 });
+    expect(revision).toBe(i);
+    const loads = await Promise.all([store.load("session"), other.load("session")]);
+    expect(loads.map((loaded) => loaded?.revision)).toEqual([i, i]);
+  }
+  working = false;
+  await reading;
+});

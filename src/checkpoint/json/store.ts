@@ -57,6 +57,8 @@ export class JsonStore {
   #refreshing: Promise<void> | undefined;
   #queue: Write[] = [];
   #flushing = false;
+  /** How many snapshots were put in place here. */
+  #commits = 0;
   /** A snapshot is being put in place. Until it is, what was there before holds. */
   #replacing = false;
 
@@ -138,8 +140,9 @@ export class JsonStore {
     return this.#state;
   }
 
-  /** Reads the file again if it is another one. */
+  /** Reads the file again if it is another one. Those who ask at the same time share an answer, which is not older than the question. */
   async #refresh(): Promise<void> {
+    await this.#refreshing?.catch(() => {});
     this.#refreshing ??= this.#readFile().finally(() => {
       this.#refreshing = undefined;
     });
@@ -148,6 +151,7 @@ export class JsonStore {
 
   async #readFile(): Promise<void> {
     const { path } = this.place;
+    const begun = this.#commits;
     let file: fs.FileHandle;
     try {
       file = await fs.open(path, "r");
@@ -165,10 +169,12 @@ export class JsonStore {
     try {
       const identity = await identityOf(file);
       if (identity === this.#identity) return;
+      const bytes = await file.readFile();
+      // What was read before a write of ours is not what is there now.
+      if (this.#commits !== begun) return;
       // A file that was changed and can't be read must not be taken for the one that was there.
       this.#identity = UNKNOWN;
-      const text = decodeText(await file.readFile());
-      this.#state = readState(text, path);
+      this.#state = readState(decodeText(bytes), path);
       this.#identity = identity;
     } catch (error) {
       throw cantRead(path, error);
@@ -190,8 +196,12 @@ export class JsonStore {
     let failure: unknown;
     let replaced = false;
     try {
-      claim = await this.#claim();
-      const draft = await this.#attempt(batch);
+      let draft: Draft | undefined;
+      while (!draft) {
+        claim = await this.#claim();
+        draft = await this.#attempt(batch);
+        if (!draft) await claim.release(false);
+      }
       if (draft.changed) {
         await this.#replace(draft);
         replaced = true;
@@ -235,24 +245,21 @@ export class JsonStore {
     }
   }
 
-  /** Runs the writes of a batch, each on what those before it left. */
-  async #attempt(batch: readonly Write[]): Promise<Draft> {
-    for (;;) {
-      const base = this.#state;
-      let draft = new Draft(this.place, base);
-      for (const write of batch) {
-        const next = new Draft(this.place, base, draft);
-        try {
-          write.outcome = { value: await write.run(next) };
-          draft = next;
-        } catch (error) {
-          write.outcome = { error };
-        }
+  /** Runs the writes of a batch, each on what those before it left. Undefined when a person edited the file meanwhile. */
+  async #attempt(batch: readonly Write[]): Promise<Draft | undefined> {
+    const base = this.#state;
+    let draft = new Draft(this.place, base);
+    for (const write of batch) {
+      const next = new Draft(this.place, base, draft);
+      try {
+        write.outcome = { value: await write.run(next) };
+        draft = next;
+      } catch (error) {
+        write.outcome = { error };
       }
-      // A person may have edited the file meanwhile: then all of it is done again, on what is there now.
-      await this.#refresh();
-      if (this.#state === base) return draft;
     }
+    await this.#refresh();
+    return this.#state === base ? draft : undefined;
   }
 
   async #replace(draft: Draft): Promise<void> {
@@ -263,14 +270,16 @@ export class JsonStore {
     for (const [directory, content] of draft.files) await writeArchive(memory, directory, content);
     try {
       await writeFileAtomic(path, text);
-      this.#found = true;
-      this.#state = state;
-      this.#identity = await identityAt(path, state.snapshot);
     } catch (error) {
       // Whatever is there now, it is read again.
       this.#identity = UNKNOWN;
       throw error;
     }
+    const identity = await identityAt(path, state.snapshot).catch(() => UNKNOWN);
+    this.#found = true;
+    this.#state = state;
+    this.#identity = identity;
+    this.#commits++;
     for (const directory of state.removed) {
       // What can't be removed now is only in the way; the next write tries again.
       const gone = await removeArchive(memory, directory).then(
