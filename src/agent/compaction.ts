@@ -136,6 +136,7 @@ export async function compact(
   emit({ type: "compaction_start", tokensBefore, messageCount: count, kept });
   let archive: ArchiveInfo;
   try {
+    signal.throwIfAborted();
     const { summary, usage } = await newSummary(log, count, settings, scene);
     signal.throwIfAborted();
     archive = await log.compact(count, { summary, system: system === "" ? null : system });
