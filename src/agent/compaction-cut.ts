@@ -28,9 +28,10 @@ export function chooseCut(
   let end = messages.length;
   while (isAttempt(messages[end - 1])) end--;
   while (messages[end - 1]?.role === "user") end--;
-  const turn = lastIndex(messages, end, "assistant");
+  // An attempt that was broken off says nothing of what the model has gone on from.
+  const turn = messages.findLastIndex((one, i) => i < end && one.role === "assistant" && !isMereAttempt(one));
   if (turn < 0 || sum(messages, tokensOf) <= keepTokens) return 0;
-  const steps = lastIndex(messages, turn, "user") + 1;
+  const steps = messages.findLastIndex(({ role }, i) => i < turn && role === "user") + 1;
   const calling = toolCallsOf(messages[turn] as Message).length > 0;
   const open = calls.some(({ index, result }) => index === turn && result === undefined);
   const signed = calling && messages.slice(steps, end).some(isSigned);
@@ -81,8 +82,8 @@ function isAttempt(message: Message | undefined): boolean {
   return message !== undefined && isCutShort(message);
 }
 
-function lastIndex(messages: readonly Message[], before: number, role: Message["role"]): number {
-  return messages.findLastIndex((message, i) => i < before && message.role === role);
+function isMereAttempt(message: Message): boolean {
+  return isCutShort(message) && toolCallsOf(message).length === 0;
 }
 
 /** For each cut, where the last result is to a call before it; 0 when there is none. */

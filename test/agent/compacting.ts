@@ -1,11 +1,15 @@
 /** What the tests of compaction share: stores that keep archives, answers with usage, a model that writes summaries. */
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
 import { Agent, type AgentOptions } from "../../src/agent/agent.ts";
 import type { AgentEvent } from "../../src/agent/events.ts";
 import type { Checkpointer } from "../../src/checkpoint/checkpointer.ts";
+import { JsonCheckpointer } from "../../src/checkpoint/json/checkpointer.ts";
 import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts";
 import { text, toolCall } from "../../src/messages/construct.ts";
 import type { AssistantBlock } from "../../src/messages/schema.ts";
 import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts";
+import { tempDir } from "../support/temp.ts";
 import { lines, THREAD } from "./support.ts";
 
 /** Stores by name; each gives a function that opens the same store again, as another process would. */
@@ -17,7 +21,20 @@ export const stores: [name: string, () => () => Promise<Checkpointer>][] = [
       return async () => store;
     },
   ],
+  [
+    "JSON",
+    () => {
+      const dir = tempDir();
+      return () => closed(JsonCheckpointer.open({ state: join(dir, "state.json"), memory: join(dir, "memory") }));
+    },
+  ],
 ];
+
+async function closed<C extends Checkpointer>(opening: Promise<C>): Promise<C> {
+  const checkpointer = await opening;
+  onTestFinished(() => checkpointer.close());
+  return checkpointer;
+}
 
 /** An answer for which the provider counted so many tokens of input, a part of them cached. */
 export function answer(content: string | AssistantBlock[], tokens: number): ScriptedAnswer {
