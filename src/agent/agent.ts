@@ -270,6 +270,7 @@ export class Agent {
    * Asks something on the side: a prompt on a copy of the completed runs. Nothing is written, and nobody is asked.
    *
    * @throws HitlUnavailableError when a tool call needs a person; nothing of the batch was run
+   * @throws ArchivePrunedError when retention has removed messages of that time
    */
   async forkOnce(
     input: Prompt,

@@ -4,7 +4,7 @@ import { Agent } from "../../src/agent/agent.ts";
 import { remember } from "../../src/agent/remember.ts";
 import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts";
 import { InMemoryHistory } from "../../src/history/memory/history.ts";
-import { text, thinking, toolCall, userMessage } from "../../src/messages/construct.ts";
+import { text, thinking, toolCall, toolResultMessage, userMessage } from "../../src/messages/construct.ts";
 import { ModelError, ModelUnavailableError } from "../../src/model/errors.ts";
 import type { Model } from "../../src/model/model.ts";
 import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts";
@@ -307,6 +307,30 @@ describe.each(stores)("another writer, on %s", (_name, store) => {
     expect(first.sent()).toEqual([summaryLine("summary 1"), "user c", "assistant three", "user d"]);
     expect(first.agent.messages).toEqual((await (await open()).load(THREAD))?.messages);
     expect(first.agent.summary).toBe("summary 1");
+  });
+
+  test("that has compacted and kept what this one knew last: the summary is taken up, and nothing twice", async () => {
+    const open = store();
+    const first = compacting(await open(), ["one", "two", "three", "four"]);
+    await first.agent.prompt("a");
+    await first.agent.prompt("b");
+    await first.agent.prompt("c");
+    const budget = { triggerTokens: 1000, keepTokens: 25, model: summariser() };
+    const second = compacting(await open(), [], { compaction: budget });
+    expect(await second.agent.compact()).toMatchObject({ messageCount: 4 });
+    await first.agent.prompt("d");
+    expect(first.sent()).toEqual([summaryLine("summary 1"), "user c", "assistant three", "user d"]);
+  });
+
+  test("M2 that adds a result without a call right after a compaction: it is never sent", async () => {
+    const open = store();
+    const checkpointer = await open();
+    const { agent, sent } = compacting(await open(), ["one", "two"]);
+    await agent.prompt("a");
+    await agent.compact();
+    await checkpointer.append(THREAD, [toolResultMessage({ id: "call_0", name: "look" }, "lost")]);
+    await agent.prompt("b");
+    expect(sent()).toEqual([summaryLine("summary 1"), "user b"]);
   });
 
   test("F7 of many that compact at once one wins, and nothing is in two archives", async () => {

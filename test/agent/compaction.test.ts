@@ -2,7 +2,16 @@
 import { describe, expect, test } from "vitest";
 import { Agent } from "../../src/agent/agent.ts";
 import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts";
-import { assistantMessage, image, text, thinking, toolCall, userMessage } from "../../src/messages/construct.ts";
+import {
+  assistantMessage,
+  image,
+  text,
+  thinking,
+  toolCall,
+  toolCallsOf,
+  userMessage,
+} from "../../src/messages/construct.ts";
+import type { Message } from "../../src/messages/schema.ts";
 import { OfflineModel } from "../../src/model/offline.ts";
 import { ScriptedModel } from "../../src/model/scripted.ts";
 import { answer, callsTool, compacting, compactions, stores, summariser, summaryLine } from "./compacting.ts";
@@ -208,6 +217,27 @@ describe.each(stores)("on %s", (_name, store) => {
     // The next run's summary carries it no more.
     await agent.compact();
     expect((await checkpointer.load(THREAD))?.summary).toBe("summary 3");
+  });
+
+  test("M5 ids that a provider uses in every turn stay paired on both sides of a cut", async () => {
+    const tokens = [100, 1000, 200, 300, 1400];
+    let n = 0;
+    const { agent, events, model } = compacting(
+      await open(),
+      [...tokens.map((count) => answer([toolCall("call_0", "look", { n: count })], count)), "done"],
+      { tools: [tool("look", (args) => `${++n} ${JSON.stringify(args)}`)] },
+    );
+    await agent.prompt("go");
+    expect(compactions(events).filter((one) => one.startsWith("start"))).toHaveLength(2);
+    for (const { messages } of model.requests) {
+      const ids = messages.flatMap((message) => (message.role === "tool_result" ? [message.tool_call_id] : []));
+      expect(new Set(ids).size).toBe(ids.length);
+      for (const [i, message] of messages.entries()) {
+        const call = toolCallsOf(message)[0];
+        if (call) expect(line(messages[i + 1] as Message)).toMatch(`tool_result ${call.id} `);
+        if (call) expect(line(messages[i + 1] as Message)).toContain(JSON.stringify(call.arguments));
+      }
+    }
   });
 
   test("what a user adds to the run under way goes along too", async () => {
