@@ -135,15 +135,19 @@ export async function compact(
   const kept = log.messages.length - count;
   emit({ type: "compaction_start", tokensBefore, messageCount: count, kept });
   let archive: ArchiveInfo;
+  let usage: Usage | null = null;
+  const onUsage = (counted: Usage | null) => {
+    usage = counted;
+  };
   try {
     signal.throwIfAborted();
-    const { summary, usage } = await newSummary(log, count, settings, scene);
+    const summary = await newSummary(log, count, settings, { ...scene, onUsage });
     signal.throwIfAborted();
     archive = await log.compact(count, { summary, system: system === "" ? null : system });
     const { archiveId, upTo } = archive;
     emit({ type: "compaction_end", archiveId, upTo, messageCount: count, kept, tokensBefore, summary, usage });
   } catch (error) {
-    emit({ type: "compaction_failed", error: asError(error) });
+    emit({ type: "compaction_failed", error: asError(error), usage });
     throw error;
   }
   if (settings.keepArchives > 0) {
@@ -157,7 +161,12 @@ export async function compact(
 }
 
 /** The summary of the first `count` messages and of all that was set aside before them. */
-async function newSummary(log: ThreadLog, count: number, settings: CompactionSettings, scene: CompactionScene) {
+async function newSummary(
+  log: ThreadLog,
+  count: number,
+  settings: CompactionSettings,
+  scene: SummaryScene,
+): Promise<string> {
   const { messages } = log;
   const last = messages[messages.length - 1];
   const runId = last?.run_id ?? null;
@@ -171,11 +180,16 @@ async function newSummary(log: ThreadLog, count: number, settings: CompactionSet
     underWay: request !== "",
     unread: count === messages.length && last?.role === "tool_result",
   });
-  const { text, usage } = await askForSummary(userMessage(task, { timestamp: null }), settings, scene);
-  return { summary: withRequest(text, request, runId), usage };
+  const text = await askForSummary(userMessage(task, { timestamp: null }), settings, scene);
+  return withRequest(text, request, runId);
 }
 
-async function askForSummary(task: Message, settings: CompactionSettings, scene: CompactionScene) {
+interface SummaryScene extends CompactionScene {
+  /** Told what the summary took, also when it is none. */
+  onUsage(usage: Usage | null): void;
+}
+
+async function askForSummary(task: Message, settings: CompactionSettings, scene: SummaryScene): Promise<string> {
   const { model, instructions } = settings;
   const { retry, signal, emit } = scene;
   const request: ModelRequest = { system: instructions, messages: [task], tools: [], signal };
@@ -186,6 +200,7 @@ async function askForSummary(task: Message, settings: CompactionSettings, scene:
     if (event.type === "finish") answer = event;
   }
   if (!answer) throw new ModelError("The model gave no summary: its stream ended without an answer.");
+  scene.onUsage(answer.usage);
   const text = textOf(answer).trim();
   if (answer.content.some(({ type }) => type === "tool_call")) {
     throw new ModelError("The model gave no summary: it called a tool.");
@@ -194,8 +209,7 @@ async function askForSummary(task: Message, settings: CompactionSettings, scene:
     throw new ModelError("The model gave no whole summary: it was cut off for its length. Allow it longer answers.");
   }
   if (text === "") throw new ModelError("The model gave no summary: its answer was empty.");
-  const usage: Usage | null = answer.usage;
-  return { text, usage };
+  return text;
 }
 
 function asError(error: unknown): Error {

@@ -57,7 +57,8 @@ export type AgentEvent = { runId: string } & (
       /** What writing the summary took; no part of the run's usage. */
       usage: Usage | null;
     } & CompactionCounts)
-  | { type: "compaction_failed"; error: Error }
+  /** `usage` is what a summary took that could not be used. */
+  | { type: "compaction_failed"; error: Error; usage: Usage | null }
   | { type: "retention_failed"; error: Error }
   | { type: "run_end"; result: AgentResult }
 );

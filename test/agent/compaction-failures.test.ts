@@ -11,6 +11,7 @@ import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts"
 import { answer, callsTool, compacting, compactions, stores, summariser, summaryLine } from "./compacting.ts";
 import { endlessModel, failureOf, lines, notingTool, THREAD, tool, types, watched } from "./support.ts";
 
+const usage = { input_tokens: 900, output_tokens: 8, cache_read_tokens: 0, cache_write_tokens: 0 };
 const silent: Model = { providerId: "test", modelId: "silent", async *stream() {} };
 
 describe("a summary that fails", () => {
@@ -22,7 +23,7 @@ describe("a summary that fails", () => {
     ["a tool call", [text("I'll look."), toolCall("x", "look")], "it called a tool"],
     [
       "an answer cut by its length",
-      { content: [text("The user wan")], stop_reason: "length" },
+      { content: [text("The user wan")], stop_reason: "length", usage },
       "cut off for its length",
     ],
     ["a stream without an end", silent, "its stream ended without an answer"],
@@ -37,6 +38,8 @@ describe("a summary that fails", () => {
     );
     await agent.prompt("a");
     expect(await agent.prompt("b")).toMatchObject({ status: "completed", text: "two" });
+    const counted = typeof said === "object" && "stop_reason" in said ? said.usage : null;
+    expect(events.find(({ type }) => type === "compaction_failed")).toMatchObject({ usage: counted });
     // Not tried again at each step of this run.
     expect(types(events).filter((type) => type === "compaction_start")).toHaveLength(1);
     expect(compactions(events)[1]).toContain("compaction_failed: ");
