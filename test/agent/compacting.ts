@@ -9,8 +9,9 @@ import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts"
 import { text, toolCall } from "../../src/messages/construct.ts";
 import type { AssistantBlock } from "../../src/messages/schema.ts";
 import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts";
+import { sqliteKeepsArchives } from "../support/archives.ts";
 import { tempDir } from "../support/temp.ts";
-import { lines, THREAD } from "./support.ts";
+import { lines, TestFile, THREAD } from "./support.ts";
 
 /** Stores by name; each gives a function that opens the same store again, as another process would. */
 export const stores: [name: string, () => () => Promise<Checkpointer>][] = [
@@ -29,6 +30,15 @@ export const stores: [name: string, () => () => Promise<Checkpointer>][] = [
     },
   ],
 ];
+if (await sqliteKeepsArchives()) {
+  stores.push([
+    "SQLite",
+    () => {
+      const file = new TestFile();
+      return () => file.open();
+    },
+  ]);
+}
 
 async function closed<C extends Checkpointer>(opening: Promise<C>): Promise<C> {
   const checkpointer = await opening;
