@@ -256,6 +256,31 @@ describe.each(stores)("another writer, on %s", (_name, store) => {
     expect(sent()).toEqual([summaryLine("summary 1"), "user b", "assistant two", "user c"]);
   });
 
+  test("that compacts twice and prunes while a summary is written: nothing is cut by positions that have shifted", async () => {
+    const open = store();
+    const checkpointer = await open();
+    const { agent, events, sent } = compacting(await open(), ["one", "two", answer("three", 1000), "four"], {
+      compaction: {
+        ...{ triggerTokens: 1000, keepTokens: 15 },
+        model: summariser([
+          async () => {
+            const { items } = await checkpointer.listMessages(THREAD);
+            for (const [i, item] of items.slice(0, 2).entries()) {
+              await checkpointer.archives?.compact(THREAD, { upTo: item.position, summary: `theirs ${i + 1}` });
+            }
+            await checkpointer.archives?.prune(THREAD, { keep: 1 });
+            return "ours";
+          },
+        ]),
+      },
+    });
+    for (const said of ["a", "b", "c", "d"]) await agent.prompt(said);
+    expect(compactions(events).at(-1)).toMatch(/^compaction_failed: Thread "t" /);
+    expect(sent()).toEqual([
+      ...[summaryLine("theirs 2"), "user b", "assistant two", "user c", "assistant three", "user d"],
+    ]);
+  });
+
   test("L7 that adds messages while a summary is written: the run loses, as it does without a compaction", async () => {
     const open = store();
     const checkpointer = await open();
