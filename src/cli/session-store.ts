@@ -33,10 +33,15 @@ export async function openAsWorker(out: Context["out"], options: PersistenceOpti
   const progress = new Progress(out.json);
   const session = await openSession(options, {
     onProblem: (error) => out.note(error.message),
-    onUpgrade: (done, total) => progress.update(done, total, `${done}/${total} archived messages indexed`),
+    onUpgrade: (done, total) => progress.update(done, total, indexed(done, total)),
   });
   progress.clear();
   return session;
+}
+
+/** How far an index has come. */
+export function indexed(done: number, total: number): string {
+  return `${done}/${total} archived messages indexed`;
 }
 
 /** A session's store that gives the session up when it is closed. */

@@ -10,7 +10,8 @@ import { checkThreadId } from "../util/ids.ts";
 import { harmlessLine } from "../util/text.ts";
 import type { Context } from "./context.ts";
 import { CommandError, UsageError } from "./errors.ts";
-import { namedSession, openAsWorker, sessionOfUrl, storeOfSession } from "./session-store.ts";
+import { Progress } from "./progress.ts";
+import { indexed, namedSession, openAsWorker, sessionOfUrl, storeOfSession } from "./session-store.ts";
 
 const MOST_CANDIDATES = 5;
 const PAGE = 1000;
@@ -35,7 +36,8 @@ export async function withStore<T>(
 ): Promise<T> {
   const persistence = await namedSession(context);
   const url = persistence ? undefined : storeUrl(context);
-  const open = (options: OpenOptions) => (persistence ? openReadOnly(persistence) : openStore(url ?? "", options));
+  const open = (options: OpenOptions) =>
+    persistence ? openReadOnly(persistence) : openStore(url ?? "", { ...options, out: context.out });
   // Opening for writing would create what is not there.
   if (access === "change") await (await open({ readOnly: true })).close();
   if (persistence && access !== "read") {
@@ -72,8 +74,12 @@ export async function openStore(
   if (session && options.readOnly) return await openReadOnly(session);
   if (session && options.out) return storeOfSession(await openAsWorker(options.out, session));
   try {
-    const { readOnly } = options;
-    return await openCheckpointer(url, { readOnly });
+    const { readOnly, out } = options;
+    const progress = new Progress(out?.json ?? true);
+    const onUpgrade = (done: number, total: number) => progress.update(done, total, indexed(done, total));
+    const store = await openCheckpointer(url, readOnly ? { readOnly } : { onUpgrade });
+    progress.clear();
+    return store;
   } catch (error) {
     if (!(error instanceof SchemaUninitializedError || error instanceof SchemaMismatchError)) throw error;
     const plan = await migrateStore(url).catch(() => undefined);

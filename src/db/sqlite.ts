@@ -11,10 +11,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
 import { LockWait } from "./lock-wait.ts";
 import { checkWhole, createBackupFile, explainRefusal, type OpenedFile } from "./sqlite-file.ts";
+import { runSteps, type Steps } from "./steps.ts";
 import { WorkInFlight } from "./work.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
 export type { StatementSync } from "node:sqlite";
+export type { Steps } from "./steps.ts";
 
 export interface SqliteOptions {
   /** Open without ever writing. (Default: false) */
@@ -41,6 +43,8 @@ const SQLITE_CANTOPEN = 14;
 
 interface Write {
   run: () => unknown;
+  /** In place of `run`. */
+  steps?: () => Steps<unknown>;
   /** Since another program was first found to have the lock. */
   wait?: LockWait;
   settle: PromiseWithResolvers<unknown>;
@@ -165,6 +169,19 @@ export class SqliteStore {
     return (await this.#work.track(settle.promise)) as T;
   }
 
+  /**
+   * As {@link SqliteStore.write}, for what takes long: a transaction of its own, which gives the event loop turns. Until it has
+   * committed, other writes and the reads of this store wait.
+   */
+  async writeInSteps<T>(operation: string, steps: () => Steps<T>): Promise<T> {
+    this.assertOpen(operation);
+    if (this.readOnly) throw new StoreReadOnlyError(operation);
+    const settle = Promise.withResolvers<unknown>();
+    this.#queue.push({ run: () => undefined, steps, settle });
+    if (!this.#flushing) void this.#flush();
+    return (await this.#work.track(settle.promise)) as T;
+  }
+
   /** Waits for work in flight, then closes. */
   close(): Promise<void> {
     return this.#work.close(() => {
@@ -219,9 +236,15 @@ export class SqliteStore {
     while (this.#queue.length > 0) {
       const busy = this.#begin();
       if (busy) await sleep(this.#waitOrExpire(busy));
-      else await this.#commitTogether(this.#queue.splice(0));
+      else await this.#commitTogether(this.#nextBatch());
     }
     this.#flushing = false;
+  }
+
+  /** What goes into one transaction: all that is queued, up to work in steps, which has its own. */
+  #nextBatch(): Write[] {
+    const slow = this.#queue.findIndex(({ steps }) => steps !== undefined);
+    return this.#queue.splice(0, slow === -1 ? this.#queue.length : Math.max(1, slow));
   }
 
   /** Takes the write lock. Gives SQLite's error while another program has it; any other failure ends what is queued. */
@@ -252,7 +275,12 @@ export class SqliteStore {
     const commit = Promise.withResolvers<void>();
     try {
       const alone = batch.length === 1;
-      for (const write of batch) this.#attempt(write, alone);
+      for (const write of batch) {
+        if (write.steps) {
+          this.#commit = commit.promise;
+          write.outcome = await runSteps(write.steps);
+        } else this.#attempt(write, alone);
+      }
       if (alone && batch[0]?.outcome && "error" in batch[0].outcome) this.#rollback();
       else {
         let wait: LockWait | undefined;

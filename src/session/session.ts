@@ -136,14 +136,14 @@ export class Session implements AsyncDisposable {
 export const openSession = (options: PersistenceOptions | SessionConfig, about?: SessionOptions): Promise<Session> =>
   Session.open(options, about);
 
-async function openStore({ backend, path }: DetectedStore, memory: string, _about: SessionOptions) {
+async function openStore({ backend, path }: DetectedStore, memory: string, about: SessionOptions) {
   if (backend === "json") {
     const { JsonCheckpointer } = await import("../checkpoint/json/checkpointer.ts");
     return await JsonCheckpointer.open({ state: path, memory });
   }
   await refuseNetworkFileSystem(path);
   const { SqliteCheckpointer } = await import("../checkpoint/sqlite/checkpointer.ts");
-  return await SqliteCheckpointer.open(path, { journalMode: "wal" });
+  return await SqliteCheckpointer.open(path, { journalMode: "wal", onUpgrade: about.onUpgrade });
 }
 
 function withGuidance(system: string): string {
