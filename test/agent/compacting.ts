@@ -9,7 +9,6 @@ import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts"
 import { text, toolCall } from "../../src/messages/construct.ts";
 import type { AssistantBlock } from "../../src/messages/schema.ts";
 import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts";
-import { sqliteKeepsArchives } from "../support/archives.ts";
 import { tempDir } from "../support/temp.ts";
 import { lines, TestFile, THREAD } from "./support.ts";
 
@@ -29,16 +28,14 @@ export const stores: [name: string, () => () => Promise<Checkpointer>][] = [
       return () => closed(JsonCheckpointer.open({ state: join(dir, "state.json"), memory: join(dir, "memory") }));
     },
   ],
-];
-if (await sqliteKeepsArchives()) {
-  stores.push([
+  [
     "SQLite",
     () => {
       const file = new TestFile();
       return () => file.open();
     },
-  ]);
-}
+  ],
+];
 
 async function closed<C extends Checkpointer>(opening: Promise<C>): Promise<C> {
   const checkpointer = await opening;

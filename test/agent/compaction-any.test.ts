@@ -10,8 +10,9 @@ import type { AssistantBlock, Message } from "../../src/messages/schema.ts";
 import { isSigned } from "../../src/messages/signatures.ts";
 import { modelView } from "../../src/messages/view.ts";
 import { type ScriptedAnswer, ScriptedModel } from "../../src/model/scripted.ts";
+import { ended, startChild } from "../support/child.ts";
 import { answer, compacting, stores } from "./compacting.ts";
-import { THREAD, tool } from "./support.ts";
+import { TestFile, THREAD, tool } from "./support.ts";
 
 /** All messages of the thread, which its archives and its active context make up: each is in one of them. */
 async function wholeLog(checkpointer: Checkpointer): Promise<Message[]> {
@@ -136,4 +137,23 @@ describe.each(stores)("on %s", (_name, store) => {
     expect(archives.length).toBe(made.reduce((a, b) => a + b));
     expect(archives.length).toBeGreaterThan(2);
   });
+});
+
+test("L7 three processes prompt and compact one thread: every acknowledged turn is in it, once and whole", async () => {
+  const file = new TestFile();
+  const writer = new URL("./compaction-writer.ts", import.meta.url);
+  const children = ["ada", "bob", "cid"].map((name) => ended(startChild(writer, [file.path, name, "10"])));
+  const reports = await Promise.all(children);
+  expect(reports.map(({ code, stderr }) => ({ code, stderr }))).toEqual(reports.map(() => ({ code: 0, stderr: "" })));
+  const said = reports.flatMap(({ lines }) => lines.map((line) => JSON.parse(line)));
+  const checkpointer = await file.open();
+  const log = await wholeLog(checkpointer);
+  const runs = said.flatMap(({ runId }) => runId ?? []);
+  expect(runs).toHaveLength(30);
+  for (const runId of runs) {
+    expect(log.filter(({ run_id }) => run_id === runId).map(({ role }) => role)).toEqual(["user", "assistant"]);
+  }
+  const made = said.reduce((sum, { compactions = 0 }) => sum + compactions, 0);
+  expect((await checkpointer.archives?.list(THREAD))?.items.length).toBe(made);
+  expect(made).toBeGreaterThan(2);
 });

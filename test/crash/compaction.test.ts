@@ -5,13 +5,12 @@ import { expect, test } from "vitest";
 import type { Checkpointer } from "../../src/checkpoint/checkpointer.ts";
 import { text, toolCall } from "../../src/messages/construct.ts";
 import { danglingCalls } from "../../src/messages/pairing.ts";
-import { sqliteKeepsArchives } from "../support/archives.ts";
 import { ended, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
 import { type Engine, openStore, STEPS, storyAgent, summariser, THREAD } from "./compaction-story.ts";
 
 const STORY = new URL("./compaction-story.ts", import.meta.url);
-const ENGINES: Engine[] = (await sqliteKeepsArchives()) ? ["json", "sqlite"] : ["json"];
+const ENGINES: Engine[] = ["json", "sqlite"];
 
 const points = ENGINES.flatMap((engine) =>
   Array.from({ length: STEPS }, (_, i) => i + 1).flatMap((n) => [
