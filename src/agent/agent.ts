@@ -22,6 +22,7 @@ import {
   checkArchives,
   checkCompaction,
   checkInstructions,
+  checkWhole,
   compact,
 } from "./compaction.ts";
 import {
@@ -65,6 +66,8 @@ export interface AgentOptions {
 export interface CompactNowOptions {
   /** What the model that writes the summary is told this time. (Default: the agent's) */
   instructions?: string | undefined;
+  /** How many tokens of the newest turns stay as they are, from 0. (Default: the agent's; without compaction options 0) */
+  keepTokens?: number | undefined;
   /** Stops it, and leaves the thread as it was. (Default: none) */
   signal?: AbortSignal | undefined;
 }
@@ -94,7 +97,7 @@ const OPTIONS = [
     "onEvent",
   ],
 ];
-const COMPACT_OPTIONS = ["instructions", "signal"];
+const COMPACT_OPTIONS = ["instructions", "keepTokens", "signal"];
 const PROMPT_OPTIONS = ["runId", "signal", "onPending", "onEvent"];
 
 export class Agent {
@@ -208,7 +211,7 @@ export class Agent {
 
   /**
    * Sets aside the older part of the context now, whatever its size, and puts a summary in its place. The newest turns that
-   * `compaction.keepTokens` have room for stay (without that option: none), and so does what waits: see `docs/agent.md`.
+   * `keepTokens` have room for stay, and so does what waits: see `docs/agent.md`.
    *
    * @returns the archive, or undefined when there is nothing to set aside. Where nothing is stored: what it would have
    *   been, emptied, since what is set aside is gone
@@ -219,12 +222,14 @@ export class Agent {
     return this.#alone(options, COMPACT_OPTIONS, async () => {
       const { checkpointer, system = "", retry } = this.#options;
       checkArchives(checkpointer);
-      checkInstructions(options.instructions);
-      const { instructions = this.#compaction.instructions, signal = new AbortController().signal } = options;
+      const { instructions, keepTokens } = { ...this.#compaction, ...withoutUndefined(options) };
+      checkInstructions(instructions);
+      checkWhole(keepTokens, "keepTokens", 0);
+      const { signal = new AbortController().signal } = options;
       await this.#log.refresh();
       return await compact(
         this.#log,
-        { ...this.#compaction, instructions },
+        { ...this.#compaction, instructions, keepTokens },
         {
           ...{ system, retry, signal, tools: [...this.#tools.values()].map(toolSpec) },
           emit: (event) => this.#options.onEvent?.({ ...event, runId: "" } as AgentEvent),
@@ -520,6 +525,10 @@ export class Agent {
     }
     return this.#log.store;
   }
+}
+
+function withoutUndefined<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }
 
 function codeOf(error: unknown): unknown {

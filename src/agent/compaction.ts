@@ -93,7 +93,8 @@ export function checkArchives(checkpointer: Checkpointer | undefined): void {
   if (archives !== true) throw new UnsupportedError(backend, "compaction", archives?.reason ?? "it keeps no archives.");
 }
 
-function checkWhole(value: unknown, name: string, min: number, max = Number.MAX_SAFE_INTEGER): void {
+/** @throws InvalidArgumentError */
+export function checkWhole(value: unknown, name: string, min: number, max = Number.MAX_SAFE_INTEGER): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return;
   const range = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
   throw new InvalidArgumentError(`compaction.${name} must be a whole number ${range}, not ${String(value)}.`);

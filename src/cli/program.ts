@@ -53,7 +53,12 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
 
   withRunOptions(program.command("compact [thread]"), "--approve <which>")
     .description("put a summary in place of the older part of a conversation, which is archived whole")
-    .option("--instructions <text>", "what the summary must hold besides (Default: nothing)")
+    .option("--instructions <text>", "what the model that writes the summary is told (Default: to keep what is needed)")
+    .addOption(
+      new Option("--keep-tokens <number>", "how much of the newest turns stays as it is (Default: 0)").argParser(
+        wholeNumber,
+      ),
+    )
     .action(async (thread: string | undefined, options: CompactOptions) => {
       done(await (await import("./commands/compact.ts")).compact(context(), thread, options));
     });

@@ -8,6 +8,7 @@ import { archiveJson } from "./archives.ts";
 
 export interface CompactOptions extends RunOptions {
   instructions?: string;
+  keepTokens?: number;
   approve?: string;
 }
 
@@ -16,7 +17,8 @@ export async function compact(context: Context, given: string | undefined, optio
   const setup = await setUp(context, options, options.approve);
   return await withStore(context, "change", async (store, session) => {
     const { threadId } = await findThread(store, given);
-    const archive = await setup.agentOn(store, threadId, session).compact({ instructions: options.instructions });
+    const { instructions, keepTokens = 0 } = options;
+    const archive = await setup.agentOn(store, threadId, session).compact({ instructions, keepTokens });
     if (out.json) {
       await out.record({ thread_id: threadId, archive: archive ? archiveJson(archive) : null });
     } else if (archive) {
