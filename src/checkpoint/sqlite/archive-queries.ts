@@ -46,26 +46,25 @@ export const CUT_POSITION = `SELECT max(id) AS position FROM messages WHERE thre
 export const TAKEN_UP_TO = `SELECT count(*) AS count FROM messages WHERE thread_id = :source AND id <= :position AND (
   run_id IS NULL OR run_id IN (SELECT run_id FROM runs WHERE thread_id = :source AND completion_seq <= :cut))`;
 
-export const INDEX = "INSERT INTO everthread_archive_index (rowid, scope, text) VALUES (?, ?, ?)";
+export const INDEX = "INSERT INTO everthread_archive_index (rowid, scope, block, text) VALUES (?, ?, ?, ?)";
 export const UNINDEX = `DELETE FROM everthread_archive_index WHERE rowid IN (
   SELECT id FROM messages WHERE thread_id = ? AND id > ? AND id <= ?)`;
-/** Every archived message, for an index that is made anew. */
-export const ARCHIVED_AFTER = `SELECT m.id, m.thread_id, m.message_json, a.scope FROM messages m
-  JOIN everthread_archives a ON a.thread_id = m.thread_id AND a.archive_no = (
-    SELECT archive_no FROM everthread_archives WHERE thread_id = m.thread_id AND up_to >= m.id ORDER BY archive_no LIMIT 1)
-  WHERE m.id > ? ORDER BY m.id LIMIT ?`;
-export const COUNT_ARCHIVED = `SELECT count(*) AS count FROM messages m WHERE EXISTS (
-  SELECT 1 FROM everthread_archives WHERE thread_id = m.thread_id AND up_to >= m.id)`;
+/** Every archive, for an index that is made anew. */
+export const EVERY_ARCHIVE = "SELECT thread_id, up_to, scope FROM everthread_archives ORDER BY thread_id, archive_no";
 
-const SOURCE = "m.id, m.thread_id, m.message_json, m.created_at";
-/** Candidates by the index, newest first, within a window of ids. */
-export const CANDIDATES = `SELECT ${SOURCE} FROM everthread_archive_index i JOIN messages m ON m.id = i.rowid
-  WHERE everthread_archive_index MATCH :match AND i.rowid >= :from AND i.rowid < :before ORDER BY i.rowid DESC`;
-/** All archived messages in a window of ids, newest first: of one thread, or with null of all. */
-export const SOURCES_OF_THREAD = `SELECT ${SOURCE} FROM messages m
-  WHERE m.thread_id = :thread AND m.id >= :from AND m.id < :before AND (:raw IS NULL OR instr(m.message_json, :raw) > 0
-    OR instr(m.message_json, '\\u') > 0 OR instr(m.message_json, '\\/') > 0) ORDER BY m.id DESC`;
-export const SOURCES = `SELECT ${SOURCE} FROM messages m
-  WHERE m.id >= :from AND m.id < :before AND (:raw IS NULL OR instr(m.message_json, :raw) > 0
-    OR instr(m.message_json, '\\u') > 0 OR instr(m.message_json, '\\/') > 0) ORDER BY m.id DESC`;
-export const LAST_ID = "SELECT coalesce(max(id), 0) AS id FROM messages";
+/** A longer message is read piece by piece, in bytes of JSON. */
+const LARGE = 1_000_000;
+const JSON_UNLESS_LARGE = `CASE WHEN octet_length(message_json) <= ${LARGE} THEN message_json END AS message_json`;
+const SOURCE = `id, thread_id, created_at, ${JSON_UNLESS_LARGE}`;
+/** Which messages may say a text, by the index, newest first. */
+export const CANDIDATES = `SELECT rowid AS id FROM everthread_archive_index
+  WHERE everthread_archive_index MATCH :match AND rowid < :before ORDER BY rowid DESC LIMIT :limit`;
+export const MESSAGE = `SELECT ${SOURCE} FROM messages WHERE id = ?`;
+/** All messages, archived or not, newest first. */
+export const MESSAGES_BEFORE = `SELECT ${SOURCE} FROM messages WHERE id < ? ORDER BY id DESC`;
+export const MESSAGES_OF_THREAD_BEFORE = `SELECT ${SOURCE} FROM messages
+  WHERE thread_id = ? AND id < ? ORDER BY id DESC`;
+export const LAST_BEFORE = "SELECT max(id) AS id FROM messages WHERE id < ?";
+export const LAST_OF_THREAD_BEFORE = "SELECT max(id) AS id FROM messages WHERE thread_id = ? AND id < ?";
+export const LARGE_LENGTH = "SELECT octet_length(message_json) AS length FROM messages WHERE id = ?";
+export const LARGE_PIECE = "SELECT substr(CAST(message_json AS BLOB), ?, ?) AS piece FROM messages WHERE id = ?";

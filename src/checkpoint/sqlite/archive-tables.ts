@@ -10,6 +10,10 @@ export interface ArchiveTables {
   index: boolean;
 }
 
+/** So many messages are read at once to be indexed. */
+const BATCH = 100;
+const PROGRESS_EVERY = 200;
+
 const known = new WeakMap<SqliteStore, { cookie: unknown; tables: ArchiveTables }>();
 
 /** Looks which tables are there, within a read. Costs next to nothing while no program makes or drops a table. */
@@ -28,15 +32,22 @@ export function archiveTablesNow(store: SqliteStore): ArchiveTables {
     .prepare(Q.TABLES)
     .all()
     .map(({ name }) => name);
-  return { archives: names.includes("everthread_archives"), index: names.includes("everthread_archive_index") };
+  return {
+    archives: names.includes("everthread_archives"),
+    index: names.includes("everthread_archive_index") && hasFts5(store),
+  };
 }
 
 /** Node's own SQLite has it; one that a system gives Node may not. Then search reads the messages. */
-export function hasFts5(store: SqliteStore): boolean {
+function hasFts5(store: SqliteStore): boolean {
   return store.prepare(Q.HAS_FTS5).get() !== undefined;
 }
 
-const BATCH = 200;
+/** Whether the file has archives and no index of them, though there could be one. Within a read or a write. */
+export function lacksIndex(store: SqliteStore): boolean {
+  const { archives, index } = archiveTablesNow(store);
+  return archives && !index && hasFts5(store);
+}
 
 /**
  * Makes what is missing, within a write. A new index gets every message that is archived already.
@@ -53,18 +64,52 @@ export function* makeArchiveTables(
   if (index) return true;
   if (!hasFts5(store)) return false;
   store.exec(SQL["0005-archive-index"]);
-  const total = archives ? Number(store.prepare(Q.COUNT_ARCHIVED).get()?.count) : 0;
-  let [done, after] = [0, 0];
-  while (done < total) {
-    const rows = store.prepare(Q.ARCHIVED_AFTER).all(after, BATCH);
-    if (rows.length === 0) break;
-    for (const { id, message_json, scope } of rows) {
-      indexText(store, Number(id), Number(scope), String(message_json));
+  if (archives) yield* indexArchives(store, onProgress);
+  return true;
+}
+
+function* indexArchives(store: SqliteStore, onProgress?: (done: number, total: number) => void): Steps<void> {
+  let before = { threadId: "", upTo: 0 };
+  const archives = store
+    .prepare(Q.EVERY_ARCHIVE)
+    .all()
+    .map((row) => {
+      const archive = { threadId: String(row.thread_id), upTo: Number(row.up_to), scope: Number(row.scope), start: 0 };
+      if (archive.threadId === before.threadId) archive.start = before.upTo;
+      before = archive;
+      return archive;
+    });
+  let total = 0;
+  for (const { threadId, start, upTo } of archives) {
+    total += Number(store.prepare(Q.COUNT_BETWEEN).get(threadId, start, upTo)?.count);
+    yield;
+  }
+  let done = 0;
+  for (const { threadId, scope, start, upTo } of archives) {
+    for (const _ of indexBetween(store, threadId, scope, start, upTo)) {
+      done++;
+      if (done % PROGRESS_EVERY === 0 || done === total) onProgress?.(done, total);
+      yield;
+    }
+  }
+}
+
+/** Puts archived messages of a thread into the index; a step is a message. */
+export function* indexBetween(
+  store: SqliteStore,
+  threadId: string,
+  scope: number,
+  start: number,
+  upTo: number,
+): Steps<void> {
+  // The rows are read first: an index is not written to while what goes into it is still being read.
+  for (let after = start; ; ) {
+    const rows = store.prepare(Q.LOG_BETWEEN_LIMITED).all(threadId, after, upTo, BATCH);
+    for (const { id, message_json } of rows) {
+      indexText(store, Number(id), scope, String(message_json));
       after = Number(id);
       yield;
     }
-    done += rows.length;
-    onProgress?.(done, total);
+    if (rows.length === 0) return;
   }
-  return true;
 }

@@ -6,10 +6,9 @@ import type { ArchiveInfo, PruneReport } from "../archives.ts";
 import type { ArchivePart } from "../checkpointer.ts";
 import { CompactionConflictError } from "../errors.ts";
 import type { admitCompaction } from "../part.ts";
-import { indexText } from "./archive-index.ts";
 import * as Q from "./archive-queries.ts";
 import { type ArchiveRow, archiveRow, archivesOf, before, infoOf } from "./archive-rows.ts";
-import { archiveTablesNow, makeArchiveTables } from "./archive-tables.ts";
+import { archiveTablesNow, indexBetween, makeArchiveTables } from "./archive-tables.ts";
 import { EXTRA, HAS_POSITION, PENDING, REVISION } from "./queries.ts";
 import { toJulianDay } from "./rows.ts";
 
@@ -58,8 +57,9 @@ export function prune(store: SqliteStore, threadId: string, keep: number): Prune
   for (const archive of choice.remove) {
     const range = [threadId, start(archive), archive.upTo] as const;
     if (index) store.prepare(Q.UNINDEX).run(...range);
-    store.prepare(Q.DELETE_BETWEEN).run(...range);
+    // Marked first: where these are the thread's last messages, its archives stay.
     store.prepare(Q.MARK_PRUNED).run(toJulianDay(new Date()), threadId, archive.number);
+    store.prepare(Q.DELETE_BETWEEN).run(...range);
   }
   return { pruned: choice.remove.map(({ archiveId }) => archiveId), protected: choice.protected };
 }
@@ -149,19 +149,6 @@ function insertArchive(store: SqliteStore, threadId: string, archive: NewArchive
   const texts = [JSON.stringify(summary), JSON.stringify(system), extraJson] as const;
   const times = [toJulianDay(createdAt), prunedAt && toJulianDay(prunedAt)] as const;
   store.prepare(Q.INSERT).run(threadId, number, upTo, atRevision, ...texts, ...times, scope);
-}
-
-function* indexBetween(store: SqliteStore, threadId: string, scope: number, start: number, upTo: number): Steps<void> {
-  // An index is not written to while the rows that go into it are still being read from the same statement.
-  for (let after = start; ; ) {
-    const rows = store.prepare(Q.LOG_BETWEEN_LIMITED).all(threadId, after, upTo, 100);
-    for (const { id, message_json } of rows) {
-      indexText(store, Number(id), scope, String(message_json));
-      after = Number(id);
-      yield;
-    }
-    if (rows.length === 0) return;
-  }
 }
 
 function nextScope(store: SqliteStore): number {

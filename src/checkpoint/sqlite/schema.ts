@@ -1,7 +1,7 @@
 /** The tables of a SQLite store: CubeLoop's, so that both programs share a file, and Everthread's index and version. */
 import { SchemaMismatchError, StoreOpenError } from "../../db/errors.ts";
 import type { SqliteStore } from "../../db/sqlite.ts";
-import { archiveTablesNow, hasFts5, makeArchiveTables } from "./archive-tables.ts";
+import { lacksIndex, makeArchiveTables } from "./archive-tables.ts";
 import { SQL } from "./sql.ts";
 
 /**
@@ -37,8 +37,7 @@ export async function prepareSchema(
   onUpgrade?: (done: number, total: number) => void,
 ): Promise<void> {
   await prepareTables(store, path);
-  const lacksIndex = () => archiveTablesNow(store).archives && !archiveTablesNow(store).index && hasFts5(store);
-  if (store.readOnly || !(await store.read("open", lacksIndex))) return;
+  if (store.readOnly || !(await store.read("open", () => lacksIndex(store)))) return;
   await store.writeInSteps("open", () => makeArchiveTables(store, onUpgrade));
 }
 

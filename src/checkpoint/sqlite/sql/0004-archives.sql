@@ -15,10 +15,16 @@ CREATE TABLE IF NOT EXISTS everthread_archives (
   scope INTEGER NOT NULL,
   PRIMARY KEY (thread_id, archive_no)
 );
+CREATE INDEX IF NOT EXISTS ix_everthread_archives_up_to ON everthread_archives (thread_id, up_to);
 CREATE INDEX IF NOT EXISTS ix_everthread_archives_scope ON everthread_archives (scope);
 -- A program that knows no archives may delete a thread: a new one of that id must not begin with the old one's summary.
+-- Retention marks an archive before it removes the messages: they may be the thread's last.
 CREATE TRIGGER IF NOT EXISTS everthread_archives_go AFTER DELETE ON messages
   WHEN NOT EXISTS (SELECT 1 FROM messages WHERE thread_id = OLD.thread_id)
+  AND (SELECT pruned_at FROM everthread_archives WHERE thread_id = OLD.thread_id AND up_to >= OLD.id
+    ORDER BY archive_no LIMIT 1) IS NULL
   BEGIN
     DELETE FROM everthread_archives WHERE thread_id = OLD.thread_id;
   END;
+-- An Everthread that knows no archives would show a silent gap where retention removed messages.
+UPDATE everthread_schema SET version = 2;
