@@ -12,6 +12,8 @@ import { allRows, openReader, printRows } from "./demo/rows.mjs";
 
 const THREAD = "user-42";
 const QUESTION = "What did I say my favourite colour was?";
+const FACT = "My dentist's name is Lindqvist.";
+const FACT_QUESTION = "What is my dentist's name?";
 const UNKNOWN =
   "error: The outcome of this tool call is unknown: the program stopped before its result was stored. It may have run. It was not run again.";
 
@@ -143,6 +145,45 @@ function showRows(reader) {
   );
 }
 
+async function compact(directory) {
+  heading("8. A long conversation in a session: compacted twice, and still known");
+  const session = join(directory, "session");
+  const { readState } = await import("everthread/session");
+  const notes = (from, to) =>
+    Array.from({ length: to - from + 1 }, (_, i) => `My tide reading ${from + i} is ${from + i} m.`);
+  const known = ({ summary, messages }) => `${summary} ${JSON.stringify(messages)}`.includes("Lindqvist");
+
+  const { lines } = await run("session.mjs", session, FACT, ...notes(1, 10));
+  const archives = lines.filter((line) => line.startsWith("kept"));
+  check("it was compacted twice, each time into an archive", archives.length, 2);
+  check("what was said first is in the context no more, nor in the summary", known(await readState(session)), false);
+
+  heading("   A new process looks it up", "");
+  const asked = await run("session.mjs", session, FACT_QUESTION);
+  const calls = asked.lines.filter((line) => line.startsWith("calls")).map((line) => line.split(" ")[2]);
+  check("it searches the archives and fetches what was said", calls, ["memory_search", "memory_fetch"]);
+  check("and knows it", asked.lines.at(-1), "agent  I looked it up: you said Lindqvist.");
+
+  heading("   kill -9 in the middle of a compaction", "");
+  const before = await readState(session);
+  const full = (line) => line.startsWith("full");
+  const killed = await runAndKill(full, "session.mjs", session, ...notes(11, 30));
+  check("the process was killed while its context was being compacted", killed.signal, "SIGKILL");
+  const after = await readState(session);
+  const said = killed.lines.filter((line) => line.startsWith("you") || line.startsWith("agent")).length;
+  check("every message that was stored is there, and no archive by half", after, {
+    ...after,
+    archives: before.archives,
+    messages: [...before.messages, ...after.messages.slice(-said)],
+  });
+
+  heading("   A new process goes on where it was", "");
+  const { lines: last } = await run("session.mjs", session, ...notes(31, 31), FACT_QUESTION);
+  const compacted = last.some((line) => line.startsWith("kept"));
+  check("it compacts then", compacted, true);
+  check("and still knows what was said first", last.at(-1), "agent  I looked it up: you said Lindqvist.");
+}
+
 function effects(file) {
   const log = join(file, "..", "effects.log");
   return existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(0, -1) : [];
@@ -154,7 +195,7 @@ function heading(text, gap = "\n") {
 
 async function tour(directory) {
   const file = join(directory, "agent.db");
-  console.log(`One SQLite file, ${file}; every step is a process of its own.`);
+  console.log(`One SQLite file, ${file}, and at the end a session; every step is a process of its own.`);
   const reader = await openReader(file);
   if (existsSync(file)) {
     check("the file there holds no conversation yet", reader.query("SELECT count(*) AS messages FROM messages"), [
@@ -168,6 +209,7 @@ async function tour(directory) {
   await forkAndDiverge(file);
   await askAside(file, reader);
   showRows(reader);
+  await compact(directory);
 }
 
 const began = performance.now();

@@ -2,7 +2,7 @@
  * The vocabulary, the contracts, the agent and the errors. Loads no database driver and no provider: engines are reached
  * by subpath, such as `everthread/sqlite`.
  */
-export { Agent, type AgentOptions, type PromptOptions } from "./agent/agent.ts";
+export { Agent, type AgentOptions, type CompactNowOptions, type PromptOptions } from "./agent/agent.ts";
 export {
   type ApprovalAnswer,
   type ApprovalContext,
@@ -11,6 +11,7 @@ export {
   deny,
 } from "./agent/approvals.ts";
 export { askUserTool } from "./agent/ask-user.ts";
+export type { CompactionOptions } from "./agent/compaction.ts";
 export * from "./agent/errors.ts";
 export type { AgentEvent, AgentResult, Ending } from "./agent/events.ts";
 export type { HookContext, Middleware } from "./agent/middleware.ts";
@@ -45,7 +46,9 @@ export { InvalidMessageError } from "./messages/errors.ts";
 export { copyJson, copyJsonObject, type JsonObject, type JsonValue, sameJson } from "./messages/json.ts";
 export { danglingCalls, type PairedCall, type Pairing, pairToolCalls } from "./messages/pairing.ts";
 export type * from "./messages/schema.ts";
+export { isSigned, withoutSignatures } from "./messages/signatures.ts";
 export { type ThreadState, threadState } from "./messages/state.ts";
+export { summaryMessage } from "./messages/summary.ts";
 export { type Finding, type ModelView, modelView } from "./messages/view.ts";
 export * from "./model/errors.ts";
 export type { Model, ModelEvent, ModelRequest, ToolSpec } from "./model/model.ts";

@@ -9,6 +9,8 @@ import { withoutPassword } from "./util/urls.ts";
 export interface OpenOptions {
   /** Open without ever writing. (Default: false) */
   readOnly?: boolean | undefined;
+  /** Told how far an older SQLite file has come that opening brings up to date. (Default: nobody) */
+  onUpgrade?: ((done: number, total: number) => void) | undefined;
 }
 
 /**
@@ -178,7 +180,10 @@ function serverOf(url: string): [target: string, options: ServerOptions] {
  *
  * @throws whatever the engine throws
  */
-export async function openMemoryHistory(url: string, options: OpenOptions = {}): Promise<MemoryHistory> {
+export async function openMemoryHistory(
+  url: string,
+  options: Pick<OpenOptions, "readOnly"> = {},
+): Promise<MemoryHistory> {
   if (/^postgres(?:ql)?:/i.test(url)) {
     const { PostgresMemoryHistory } = await import("./history/postgres/history.ts");
     const [target, named] = serverOf(url);

@@ -34,7 +34,7 @@ test.concurrent("the tour passes, in processes of its own, and keeps its files w
   const pids = [...stdout.matchAll(/process (\d+), /g)].map(([, pid]) => pid);
   expect(new Set(pids).size).toBe(pids.length);
   expect(pids.length).toBeGreaterThan(10);
-  expect(readdirSync(directory).sort()).toEqual(["agent.db", "effects.log"]);
+  expect(readdirSync(directory).sort()).toEqual(["agent.db", "effects.log", "session"]);
 });
 
 test.concurrent("the tour reads the rows with Node where there is no sqlite3 program", async ({ onTestFinished }) => {

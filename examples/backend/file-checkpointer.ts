@@ -312,7 +312,7 @@ export class FileCheckpointer implements Checkpointer {
     part: ThreadPart,
     options: { expectedRevision?: number | undefined } = {},
   ): Promise<number> {
-    const admitted = admitPart(part);
+    const admitted = admitPart(part, this.capabilities);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     return this.#change("importThread", threadId, (record) => {
       expectRevision(record, expected);

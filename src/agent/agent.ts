@@ -2,6 +2,7 @@
  * The agent: a model with tools on one durable thread. It holds the thread in memory and checks the store's revision at
  * each prompt, so several processes may take turns on one thread.
  */
+import type { ArchiveInfo, ContextAfter } from "../checkpoint/archives.ts";
 import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import { InvalidArgumentError } from "../errors.ts";
@@ -16,6 +17,15 @@ import type { RetryPolicy } from "../model/retry.ts";
 import { checkNewRunId, checkThreadId, newId } from "../util/ids.ts";
 import { type ApprovalPolicy, type Batch, pendingRequest } from "./approvals.ts";
 import {
+  type CompactionOptions,
+  type CompactionSettings,
+  checkArchives,
+  checkCompaction,
+  checkInstructions,
+  checkWhole,
+  compact,
+} from "./compaction.ts";
+import {
   AgentBusyError,
   AgentIdleError,
   HitlMismatchError,
@@ -27,9 +37,10 @@ import type { AgentEvent, AgentResult, Ending } from "./events.ts";
 import { ThreadLog } from "./log.ts";
 import { Hooks, type Middleware } from "./middleware.ts";
 import { type Prompt, toUserMessages } from "./prompt.ts";
-import { type OnPending, Run, type RunConfig, resultOf } from "./run.ts";
+import { resultOf } from "./result.ts";
+import { type OnPending, Run, type RunConfig } from "./run.ts";
 import { type AgentStream, streamed } from "./stream.ts";
-import { errorResult, indexTools, type Tool } from "./tools.ts";
+import { errorResult, indexTools, type Tool, toolSpec } from "./tools.ts";
 
 export interface AgentOptions {
   model: Model;
@@ -43,9 +54,22 @@ export interface AgentOptions {
   middleware?: readonly Middleware[] | undefined;
   /** How a model that fails for the moment is asked again. (Default: up to 4 attempts, see RetryPolicy) */
   retry?: RetryPolicy | undefined;
+  /** When the older part of the context is set aside, and a summary put in its place. (Default: only by compact()) */
+  compaction?: CompactionOptions | undefined;
   /** Where the thread is kept; goes with threadId. (Default: nowhere: the conversation ends with the process) */
   checkpointer?: Checkpointer | undefined;
   threadId?: string | undefined;
+  /** Called with each event of everything that the agent does, before a prompt's own; must not throw. (Default: none) */
+  onEvent?: ((event: AgentEvent) => void) | undefined;
+}
+
+export interface CompactNowOptions {
+  /** What the model that writes the summary is told this time. (Default: the agent's) */
+  instructions?: string | undefined;
+  /** How many tokens of the newest turns stay as they are, from 0. (Default: the agent's; without compaction options 0) */
+  keepTokens?: number | undefined;
+  /** Stops it, and leaves the thread as it was. (Default: none) */
+  signal?: AbortSignal | undefined;
 }
 
 export interface PromptOptions {
@@ -59,7 +83,21 @@ export interface PromptOptions {
   onEvent?: ((event: AgentEvent) => void) | undefined;
 }
 
-const OPTIONS = ["model", "system", "tools", "approve", "middleware", "retry", "checkpointer", "threadId"];
+const OPTIONS = [
+  ...[
+    "model",
+    "system",
+    "tools",
+    "approve",
+    "middleware",
+    "retry",
+    "compaction",
+    "checkpointer",
+    "threadId",
+    "onEvent",
+  ],
+];
+const COMPACT_OPTIONS = ["instructions", "keepTokens", "signal"];
 const PROMPT_OPTIONS = ["runId", "signal", "onPending", "onEvent"];
 
 export class Agent {
@@ -67,12 +105,16 @@ export class Agent {
   readonly #options: AgentOptions;
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #hooks: Hooks;
+  readonly #compaction: CompactionSettings;
   readonly #log: ThreadLog;
   #steering: UserMessage[] = [];
   #busy = false;
   #takesSteering = false;
 
-  /** @throws TypeError for a checkpointer without a threadId or the reverse, for an unknown option, for tools of one name */
+  /**
+   * @throws TypeError for a checkpointer without a threadId or the reverse, for an unknown option, for tools of one name
+   * @throws InvalidArgumentError, UnsupportedError for a compaction that is none, or that the store can't do
+   */
   constructor(options: AgentOptions) {
     const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
     if (unknown !== undefined) throw new TypeError(`Agent has no option ${unknown}. It has ${OPTIONS.join(", ")}.`);
@@ -87,14 +129,20 @@ export class Agent {
     }
     this.threadId = threadId === undefined ? undefined : checkThreadId(threadId);
     this.#options = options;
+    this.#compaction = checkCompaction(options.compaction, model, checkpointer);
     this.#hooks = new Hooks(options.middleware ?? []);
     this.#tools = indexTools([...(options.tools ?? []), ...this.#hooks.tools]);
     this.#log = new ThreadLog(checkpointer && threadId !== undefined ? { checkpointer, threadId } : undefined);
   }
 
-  /** The thread as this agent last saw it; a copy of the list. */
+  /** The thread's active messages as this agent last saw them; a copy of the list. */
   get messages(): Message[] {
     return [...this.#log.messages];
+  }
+
+  /** What stands for the messages that were set aside, as this agent last saw it; undefined while none were. */
+  get summary(): string | undefined {
+    return this.#log.summary;
   }
 
   /** The thread's JSON state as this agent last saw it. */
@@ -153,7 +201,41 @@ export class Agent {
   /** Where the thread stands, as the store has it now. */
   async state(): Promise<ThreadState> {
     if (!this.#busy) await this.#log.refresh();
-    return threadState(this.#log.messages, (await this.pending()) !== undefined);
+    const pending = (await this.pending()) !== undefined;
+    const { messages, summary } = this.#log;
+    if (messages.length > 0 || summary === undefined) return threadState(messages, pending);
+    // All of it was set aside, so no call of it is open: how it ended is what its last message says.
+    const last = await this.#log.lastMessage();
+    return last || pending ? threadState(last ? [last] : [], pending) : "complete";
+  }
+
+  /**
+   * Sets aside the older part of the context now, whatever its size, and puts a summary in its place. The newest turns that
+   * `keepTokens` have room for stay, and so does what waits: see `docs/agent.md`.
+   *
+   * @returns the archive, or undefined when there is nothing to set aside. Where nothing is stored: what it would have
+   *   been, emptied, since what is set aside is gone
+   * @throws AgentBusyError, UnsupportedError when the store keeps no archives, ThreadConflictError or CompactionConflictError
+   *   when another writer came first, ModelError when no summary was given, the signal's reason. The thread is then as it was.
+   */
+  compact(options: CompactNowOptions = {}): Promise<ArchiveInfo | undefined> {
+    return this.#alone(options, COMPACT_OPTIONS, async () => {
+      const { checkpointer, system = "", retry } = this.#options;
+      checkArchives(checkpointer);
+      const { instructions, keepTokens } = { ...this.#compaction, ...withoutUndefined(options) };
+      checkInstructions(instructions);
+      checkWhole(keepTokens, "keepTokens", 0);
+      const { signal = new AbortController().signal } = options;
+      await this.#log.refresh();
+      return await compact(
+        this.#log,
+        { ...this.#compaction, instructions, keepTokens },
+        {
+          ...{ system, retry, signal, tools: [...this.#tools.values()].map(toolSpec) },
+          emit: (event) => this.#options.onEvent?.({ ...event, runId: "" } as AgentEvent),
+        },
+      );
+    });
   }
 
   /**
@@ -193,6 +275,7 @@ export class Agent {
    * Asks something on the side: a prompt on a copy of the completed runs. Nothing is written, and nobody is asked.
    *
    * @throws HitlUnavailableError when a tool call needs a person; nothing of the batch was run
+   * @throws ArchivePrunedError when retention has removed messages of that time
    */
   async forkOnce(
     input: Prompt,
@@ -200,10 +283,15 @@ export class Agent {
   ): Promise<AgentResult> {
     const { checkpointer, threadId } = this.#needStore("forkOnce");
     const { afterRunId, ...promptOptions } = options;
-    const messages = await checkpointer.snapshot(threadId, { afterRunId });
+    const archives = checkpointer.capabilities.archives === true ? checkpointer.archives : undefined;
+    const context: ContextAfter = archives
+      ? await archives.contextAfter(threadId, { afterRunId })
+      : { messages: await checkpointer.snapshot(threadId, { afterRunId }) };
     const extra = (await checkpointer.load(threadId))?.extra ?? {};
     const config = this.#runConfig(newId(), promptOptions);
-    const log = new ThreadLog(undefined, messages, extra);
+    // Which of them were there before the compaction is not told. They are of runs that ended, so all can do without signatures.
+    const kept = context.summary === undefined ? 0 : context.messages.length;
+    const log = new ThreadLog(undefined, { ...context, kept, extra });
     const result = await new Run({ ...config, log, takeSteering: () => [] }).start(toUserMessages(input));
     config.emit({ type: "run_end", runId: config.runId, result });
     return result;
@@ -216,9 +304,9 @@ export class Agent {
     const { store } = this.#log;
     if (store) {
       const pending = await this.pending();
-      if (pending?.runId === runId) return this.#replay(runId, { status: "suspended", pending: pending.request });
+      if (pending?.runId === runId) return await this.#replay(runId, { status: "suspended", pending: pending.request });
       // A run that the thread knows was begun before: then claiming it changes nothing, and says what became of it.
-      const begun = this.#log.messages.some((message) => message.run_id === runId);
+      const begun = pending && (await this.#log.runMessages(runId)).length > 0;
       if (pending && !begun) throw new HitlPendingError(store.threadId, pending.request.question_id);
       const earlier = await this.#claim(store.checkpointer, store.threadId, runId);
       if (earlier === "failed") messages = [];
@@ -243,17 +331,16 @@ export class Agent {
       await checkpointer.claimRun(threadId, runId);
       return undefined;
     } catch (error) {
-      if (codeOf(error) === "run_already_completed") return this.#replay(runId, { status: "completed" });
+      if (codeOf(error) === "run_already_completed") return await this.#replay(runId, { status: "completed" });
       if (codeOf(error) !== "run_already_claimed") throw error;
-      const last = this.#log.messages.at(-1);
+      const last = await this.#log.lastMessage();
       if (last?.role === "assistant" && last.run_id === runId && last.stop_reason === "error") return "failed";
       throw error;
     }
   }
 
-  #replay(runId: string, ending: Ending): AgentResult {
-    const messages = this.#log.messages.filter((message) => message.run_id === runId);
-    return { ...resultOf(runId, messages, ending), replayed: true };
+  async #replay(runId: string, ending: Ending): Promise<AgentResult> {
+    return { ...resultOf(runId, await this.#log.runMessages(runId), ending), replayed: true };
   }
 
   /** After a crash: tells the model that the outcome of unanswered calls is unknown. Nothing is run again. */
@@ -377,38 +464,52 @@ export class Agent {
       system,
       approve,
       retry,
+      compaction: this.#compaction,
       tools: this.#tools,
       hooks: this.#hooks,
       log: this.#log,
       runId,
       signal: options.signal ?? new AbortController().signal,
       onPending: options.onPending,
-      emit: (event) => options.onEvent?.(event),
+      emit: (event) => {
+        this.#options.onEvent?.(event);
+        options.onEvent?.(event);
+      },
       takeSteering: () => this.#steering.splice(0),
     };
   }
 
-  /** One prompt or answer at a time: a second one fails at once, before anything is read or written. */
-  async #exclusively(options: object, work: () => Promise<AgentResult>): Promise<AgentResult> {
-    const unknown = Object.keys(options).find((key) => !PROMPT_OPTIONS.includes(key));
+  /** A prompt or an answer, which takes up what steer() is given meanwhile. */
+  #exclusively(options: object, work: () => Promise<AgentResult>): Promise<AgentResult> {
+    return this.#alone(options, PROMPT_OPTIONS, async () => {
+      this.#takesSteering = true;
+      try {
+        const result = await work();
+        // Where no run was worked on, such as for a replay.
+        result.unused.push(...this.#endSteering());
+        return result;
+      } finally {
+        this.#endSteering();
+      }
+    });
+  }
+
+  /** One thing at a time: a second one fails at once, before anything is read or written. */
+  async #alone<T>(options: object, known: readonly string[], work: () => Promise<T>): Promise<T> {
+    const unknown = Object.keys(options).find((key) => !known.includes(key));
     if (unknown !== undefined) {
-      throw new InvalidArgumentError(`There is no option ${unknown}. There is ${PROMPT_OPTIONS.join(", ")}.`);
+      throw new InvalidArgumentError(`There is no option ${unknown}. There is ${known.join(", ")}.`);
     }
     if (this.#busy) throw new AgentBusyError();
     this.#busy = true;
-    this.#takesSteering = true;
     try {
-      const result = await work();
-      // Where no run was worked on, such as for a replay.
-      result.unused.push(...this.#endSteering());
-      return result;
+      return await work();
     } catch (error) {
       // What is in memory may no longer be what the store holds.
       this.#log.forget();
       throw error;
     } finally {
       this.#busy = false;
-      this.#endSteering();
     }
   }
 
@@ -424,6 +525,10 @@ export class Agent {
     }
     return this.#log.store;
   }
+}
+
+function withoutUndefined<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }
 
 function codeOf(error: unknown): unknown {

@@ -31,7 +31,7 @@ export interface ApprovalContext {
   threadId: string | undefined;
   runId: string;
   extra: JsonObject;
-  /** The thread so far, the call's own message last. */
+  /** The thread's active messages, the call's own last. */
   messages: readonly Message[];
 }
 

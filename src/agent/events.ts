@@ -32,7 +32,7 @@ export type AgentResult = Ending & {
   replayed?: true;
 };
 
-/** In order, each with the id of its run. `message` comes after the message is durable, deltas before. */
+/** In order, each with the id of its run ("" for a compaction outside of one). `message` comes after the message is durable, deltas before. */
 export type AgentEvent = { runId: string } & (
   | { type: "run_start"; threadId: string | undefined }
   | { type: "text_delta"; delta: string }
@@ -46,5 +46,29 @@ export type AgentEvent = { runId: string } & (
   | { type: "turn_end"; message: AssistantMessage; toolResults: ToolResultMessage[] }
   | { type: "pending"; request: PendingRequest }
   | { type: "answer"; questionId: string; answer: JsonValue }
+  | ({ type: "compaction_start"; tokensBefore: number } & CompactionCounts)
+  | ({
+      type: "compaction_end";
+      archiveId: string;
+      /** The position of the last message that was set aside. */
+      upTo: number;
+      tokensBefore: number;
+      summary: string;
+      /** What writing the summary took; no part of the run's usage. */
+      usage: Usage | null;
+    } & CompactionCounts)
+  /** `usage` is what a summary took that could not be used. */
+  | { type: "compaction_failed"; error: Error; usage: Usage | null }
+  | { type: "retention_failed"; error: Error }
   | { type: "run_end"; result: AgentResult }
 );
+
+interface CompactionCounts {
+  /** How many messages are set aside. */
+  messageCount: number;
+  /** How many stay. */
+  kept: number;
+}
+
+/** An event before it has its run's id. */
+export type Outgoing = AgentEvent extends infer Event ? (Event extends unknown ? Omit<Event, "runId"> : never) : never;

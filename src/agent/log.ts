@@ -2,8 +2,10 @@
  * A thread as its agent holds it: the messages and the extra in memory, and behind them the store. Each append passes the
  * revision it follows, so that this agent and another writer never interleave.
  */
-import type { Checkpoint, Checkpointer } from "../checkpoint/checkpointer.ts";
-import { ThreadConflictError } from "../checkpoint/errors.ts";
+import { archiveIdOf } from "../checkpoint/archive-rules.ts";
+import type { ArchiveInfo } from "../checkpoint/archives.ts";
+import type { Checkpoint, Checkpointer, LogEntry, Page } from "../checkpoint/checkpointer.ts";
+import { ThreadConflictError, UnsupportedError } from "../checkpoint/errors.ts";
 import { admitMessage, admitMessages } from "../messages/admit.ts";
 import { copyJsonObject, type JsonObject, setOwn } from "../messages/json.ts";
 import type { Message } from "../messages/schema.ts";
@@ -13,23 +15,36 @@ export interface Store {
   threadId: string;
 }
 
+const EMPTY: Checkpoint = { messages: [], extra: {}, revision: 0, parentThreadId: null, tail: false };
+const PAGE = 1000;
+
 export class ThreadLog {
-  /** What the thread holds, as the store has it. */
+  /** The active messages, as the store has them. */
   messages: Message[] = [];
+  /** What stands for the messages before them; undefined while nothing was set aside. */
+  summary: string | undefined;
+  /** How many of the messages, from the first, were there when the last compaction was made. */
+  kept = 0;
   /** The thread's JSON state: one object for the agent's life, since hooks and tools keep it. */
   readonly extra: JsonObject = {};
   readonly store: Store | undefined;
   #revision: number | undefined;
+  #compactedUpTo: number | undefined;
+  /** Without a store: how many compactions there were, and the last message that they dropped. */
+  #dropped: { times: number; last: Message | undefined } = { times: 0, last: undefined };
   #savedExtra = new Map<string, string>();
   #queue: { message: Message; settle: PromiseWithResolvers<void> }[] = [];
   #writing = false;
   #refreshing: Promise<void> | undefined;
 
-  /** @param store where the thread is kept; without one it lives in memory, beginning with `messages` and `extra` */
-  constructor(store: Store | undefined, messages: readonly Message[] = [], extra: JsonObject = {}) {
+  /**
+   * @param store where the thread is kept; without one it lives in memory
+   * @param begins what it begins with, where nothing is stored (Default: nothing)
+   */
+  constructor(store: Store | undefined, begins: Pick<Checkpoint, "messages" | "summary" | "kept" | "extra"> = EMPTY) {
     this.store = store;
-    this.messages = [...messages];
-    this.#adoptExtra(extra);
+    this.#adoptContext(begins);
+    this.#adoptExtra(begins.extra);
   }
 
   /**
@@ -49,19 +64,22 @@ export class ThreadLog {
     if (!this.store) return;
     const { checkpointer, threadId } = this.store;
     const known = this.#revision;
-    const loaded = await checkpointer.load(threadId, { after: known });
+    let loaded = await checkpointer.load(threadId, { after: known });
+    const isTail = loaded?.tail && known !== undefined && this.#isCompactedAs(loaded);
+    // Another process has compacted it: what is in memory begins too early.
+    if (loaded?.tail && known !== undefined && !isTail) loaded = await checkpointer.load(threadId);
     if (!loaded && known) throw new ThreadConflictError(threadId, known, 0);
-    const checkpoint: Checkpoint = loaded ?? {
-      messages: [],
-      extra: {},
-      revision: 0,
-      parentThreadId: null,
-      tail: false,
-    };
-    this.messages =
-      checkpoint.tail && known !== undefined ? [...this.messages, ...checkpoint.messages] : checkpoint.messages;
+    const checkpoint = loaded ?? EMPTY;
+    if (isTail) this.messages = [...this.messages, ...checkpoint.messages];
+    else this.#adoptContext(checkpoint);
     this.#revision = checkpoint.revision;
     this.#adoptExtra(checkpoint.extra);
+  }
+
+  /** Takes up a compaction that another process has made, if nobody has added a message; else the next append will tell. */
+  async followCompaction(): Promise<void> {
+    const loaded = await this.store?.checkpointer.load(this.store.threadId);
+    if (loaded && loaded.revision === this.#revision) this.#adoptContext(loaded);
   }
 
   /** Makes the next refresh read everything: after a failure, what is in memory may be wrong. */
@@ -80,6 +98,83 @@ export class ThreadLog {
     if (!this.#writing) void this.#write();
     await settle.promise;
     return admitted as M;
+  }
+
+  /**
+   * Sets the first `count` messages aside and puts the summary in their place. Only while no append is under way. Without a
+   * store they are gone: what it gives is an archive that retention has emptied.
+   *
+   * @throws ThreadConflictError, CompactionConflictError, and what the store throws; the thread is then as it was
+   */
+  async compact(count: number, about: { summary: string; system: string | null }): Promise<ArchiveInfo> {
+    const archive = this.store ? await this.#archive(this.store, count, about) : this.#drop(count, about.summary);
+    this.messages = this.messages.slice(count);
+    this.kept = this.messages.length;
+    this.summary = archive.summary;
+    this.#compactedUpTo = archive.upTo;
+    return archive;
+  }
+
+  async #archive({ checkpointer, threadId }: Store, count: number, about: { summary: string; system: string | null }) {
+    const { archives } = checkpointer;
+    if (!archives) throw new UnsupportedError(checkpointer.capabilities.backend, "compaction", "it has no archives.");
+    const positions: number[] = [];
+    for (let after: number | null = this.#compactedUpTo ?? 0; after !== null; ) {
+      const page: Page<LogEntry, number> = await checkpointer.listMessages(threadId, { after, limit: PAGE });
+      positions.push(...page.items.map(({ position }) => position));
+      after = page.next;
+    }
+    const [upTo, revision] = [positions[count - 1], positions.at(-1) ?? 0];
+    // The store's messages must be those in memory: the summary is of these.
+    if (upTo === undefined || positions.length !== this.messages.length || revision !== this.#revision) {
+      throw new ThreadConflictError(threadId, this.#revision ?? 0, revision);
+    }
+    return await archives.compact(threadId, { ...about, upTo, expectedRevision: this.#revision });
+  }
+
+  #drop(count: number, summary: string): ArchiveInfo {
+    const now = new Date();
+    this.#dropped = { times: this.#dropped.times + 1, last: this.messages[count - 1] };
+    const before = this.#compactedUpTo ?? 0;
+    const place = { upTo: before + count, atRevision: before + this.messages.length };
+    const archiveId = archiveIdOf(this.#dropped.times);
+    return { archiveId, createdAt: now, ...place, messageCount: 0, summary, prunedAt: now };
+  }
+
+  /** The last message, also when a compaction has set it aside; undefined when there is none, or it was pruned. */
+  async lastMessage(): Promise<Message | undefined> {
+    const last = this.messages.at(-1);
+    if (last || this.#compactedUpTo === undefined) return last;
+    if (!this.store) return this.#dropped.last;
+    const { checkpointer, threadId } = this.store;
+    const { items } = await checkpointer.listMessages(threadId, { after: this.#compactedUpTo - 1, limit: 1 });
+    return items[0]?.position === this.#compactedUpTo ? items[0].message : undefined;
+  }
+
+  /**
+   * The messages of a run, in order, also those that a compaction has set aside; without those that retention has removed. When
+   * some were set aside this reads the log from `after` on.
+   *
+   * @param after a position before the run's first message (Default: the start of the log)
+   */
+  async runMessages(runId: string, after = 0): Promise<Message[]> {
+    const isOfRun = (message: Message | undefined): message is Message => message?.run_id === runId;
+    const active = this.messages.filter(isOfRun);
+    // A run whose first message is active, with another one's before it, is all there.
+    const isWhole = active.length > 0 && !isOfRun(this.messages[0]);
+    if (!this.store || this.#compactedUpTo === undefined || isWhole) return active;
+    const { checkpointer, threadId } = this.store;
+    const found: Message[] = [];
+    for (let next: number | null = after; next !== null && next < this.#compactedUpTo; ) {
+      const page: Page<LogEntry, number> = await checkpointer.listMessages(threadId, { after: next, limit: PAGE });
+      for (const { position, message, error } of page.items) {
+        if (position > this.#compactedUpTo) break;
+        if (error) throw error;
+        if (isOfRun(message)) found.push(message);
+      }
+      next = page.next;
+    }
+    return [...found, ...active];
   }
 
   /** Adds several messages, all or none. Only while no other append is under way. */
@@ -128,6 +223,17 @@ export class ThreadLog {
       }
     }
     this.#writing = false;
+  }
+
+  #isCompactedAs({ compactedUpTo, summary }: Checkpoint): boolean {
+    return compactedUpTo === this.#compactedUpTo && summary === this.summary;
+  }
+
+  #adoptContext(context: Pick<Checkpoint, "messages" | "summary" | "kept" | "compactedUpTo">): void {
+    this.messages = [...context.messages];
+    this.summary = context.summary;
+    this.kept = context.kept ?? 0;
+    this.#compactedUpTo = context.compactedUpTo;
   }
 
   #adoptExtra(extra: JsonObject): void {

@@ -10,6 +10,8 @@ export interface HookContext {
   /** The thread's JSON state. Keep to keys of your own. */
   extra: JsonObject;
   signal: AbortSignal;
+  /** The run's messages so far, in order, also those that a compaction has set aside meanwhile. */
+  runMessages(): Promise<Message[]>;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a hook that returns nothing leaves things as they are

@@ -2,6 +2,7 @@
 import type { HistoryRecord, MemoryHistory, NewHistoryRecord, WindowMessage } from "../history/history.ts";
 import { textOf } from "../messages/construct.ts";
 import type { Message } from "../messages/schema.ts";
+import { isCutShort } from "../messages/state.ts";
 import type { HookContext, Middleware } from "./middleware.ts";
 
 /** What an extractor found: the value that a memory has now, or null when it is to be forgotten. */
@@ -49,25 +50,14 @@ export interface RememberOptions {
  */
 export function remember(options: RememberOptions): Middleware {
   const { history, keep = 10, extract, onError } = options;
-  /** The messages of each run under way, as the last model call was sent them. */
-  const runs = new Map<string, Message[]>();
-
   return {
-    context(messages, { runId }) {
-      runs.set(
-        runId,
-        messages.filter((message) => message.run_id === runId),
-      );
-    },
-
     async endOfRun(result, context) {
-      const seen = runs.get(context.runId);
-      runs.delete(context.runId);
       const scope = scopeOf(options, context);
       if (context.threadId === undefined || scope === undefined) return;
-      // The last answer came after the last call was sent.
-      const answer = result.messages.findLast((message) => message.role === "assistant");
-      const said = seen ? [...seen, ...(answer ? [answer] : [])] : result.messages;
+      // An attempt that failed earlier was made again.
+      const said = (await context.runMessages()).filter(
+        (message, i, all) => i === all.length - 1 || !isCutShort(message),
+      );
       const messages = said.filter(isSpeech).map(({ role, ...rest }) => ({ role, content: textOf(rest) }));
       if (messages.length === 0) return;
       await history.saveMessages(scope, messages, { keep });

@@ -5,10 +5,9 @@
 import type { PendingRequest } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
-import { assistantMessage, text, textOf, toolCallsOf } from "../messages/construct.ts";
+import { assistantMessage, toolCallsOf } from "../messages/construct.ts";
 import { copyJson, type JsonValue } from "../messages/json.ts";
 import type {
-  AssistantBlock,
   AssistantMessage,
   Message,
   ToolCallBlock,
@@ -16,16 +15,18 @@ import type {
   Usage,
   UserMessage,
 } from "../messages/schema.ts";
-import { isCutShort } from "../messages/state.ts";
 import { modelView } from "../messages/view.ts";
 import type { ModelError } from "../model/errors.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import { type RetryPolicy, streamWithRetry } from "../model/retry.ts";
 import { type ApprovalPolicy, Approvals, type Batch, type Plan, pendingRequest } from "./approvals.ts";
+import { type CompactionSettings, compact, isDue } from "./compaction.ts";
+import { contextOf, contextSize } from "./context.ts";
 import { HitlStaleAnswerError, HitlUnavailableError } from "./errors.ts";
-import type { AgentEvent, AgentResult, Ending } from "./events.ts";
+import type { AgentEvent, AgentResult, Ending, Outgoing } from "./events.ts";
 import type { ThreadLog } from "./log.ts";
 import type { HookContext, Hooks } from "./middleware.ts";
+import { PartialAnswer, resultOf } from "./result.ts";
 import { errorResult, executeTool, type Tool, toolSpec, untilStopped, withDecision } from "./tools.ts";
 
 /** Answers a question within the process; undefined leaves it pending, and the run suspended. */
@@ -41,6 +42,7 @@ export interface RunConfig {
   hooks: Hooks;
   approve: ApprovalPolicy | undefined;
   retry: RetryPolicy | undefined;
+  compaction: CompactionSettings;
   log: ThreadLog;
   runId: string;
   signal: AbortSignal;
@@ -55,15 +57,17 @@ interface GivenAnswer {
   answer: JsonValue;
 }
 
-type Outgoing = AgentEvent extends infer Event ? (Event extends unknown ? Omit<Event, "runId"> : never) : never;
-
 export class Run {
   readonly #config: RunConfig;
   readonly #added: Message[] = [];
   readonly #usage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+  /** Where the thread stood before this run began; undefined for one that goes on. */
+  #begunAfter: number | undefined;
+  #mayCompact: boolean;
 
   constructor(config: RunConfig) {
     this.#config = config;
+    this.#mayCompact = Number.isFinite(config.compaction.triggerTokens);
   }
 
   /**
@@ -74,6 +78,7 @@ export class Run {
   async start(messages: readonly UserMessage[], stored: readonly Message[] = []): Promise<AgentResult> {
     this.#emit({ type: "run_start", threadId: this.#config.log.store?.threadId });
     for (const message of stored) this.#report(message);
+    if (messages.length > 0) this.#begunAfter = this.#config.log.revision;
     for (const message of messages) await this.#append(message);
     return await this.#finish(await this.#work());
   }
@@ -129,11 +134,14 @@ export class Run {
   async #callModel(): Promise<{ message: AssistantMessage } | Ending> {
     const { model, hooks, log, tools, signal, retry } = this.#config;
     const system = await hooks.systemPrompt(this.#config.system, this.#hookContext);
-    const messages = await hooks.context(withoutFailedAttempt(log.messages), this.#hookContext);
+    const specs = [...tools.values()].map(toolSpec);
+    await this.#compactIfDue(system, specs);
+    if (signal.aborted) return { status: "aborted" };
+    const messages = await hooks.context(contextOf(log, tools.has("memory_search")), this.#hookContext);
     const request: ModelRequest = {
       ...(system === "" ? {} : { system }),
       messages: modelView(messages).messages,
-      tools: [...tools.values()].map(toolSpec),
+      tools: specs,
       signal,
     };
     const said = new PartialAnswer();
@@ -163,6 +171,19 @@ export class Run {
     const message = await this.#append(changed);
     for (const key of Object.keys(this.#usage) as (keyof Usage)[]) this.#usage[key] += message.usage?.[key] ?? 0;
     return { message };
+  }
+
+  /** Never fails the run: without a compaction it goes on with the whole context, and tries no other. */
+  async #compactIfDue(system: string, tools: ModelRequest["tools"]): Promise<void> {
+    const { log, compaction, retry, signal } = this.#config;
+    if (!this.#mayCompact || !isDue(contextSize(log, { system, tools }), compaction)) return;
+    try {
+      await compact(log, compaction, { system, tools, retry, signal, emit: (event) => this.#emit(event) });
+    } catch {
+      // It was reported. If another process has compacted the thread, that compaction serves as well.
+      this.#mayCompact = false;
+      await log.followCompaction().catch(() => {});
+    }
   }
 
   /** What was said before the model failed or was stopped is kept; calls it had begun to make are not. */
@@ -294,8 +315,9 @@ export class Run {
     } else {
       this.#emit({ type: "tool_start", ...about, arguments: plan.shown });
       let running = true;
+      const { runMessages: _, ...ofRun } = this.#hookContext;
       const context = {
-        ...this.#hookContext,
+        ...ofRun,
         toolCallId: call.id,
         signal,
         // A tool that went on after the run had stopped has nobody to report to.
@@ -336,7 +358,8 @@ export class Run {
 
   get #hookContext(): HookContext {
     const { log, runId, signal } = this.#config;
-    return { threadId: log.store?.threadId, runId, extra: log.extra, signal };
+    const runMessages = () => log.runMessages(runId, this.#begunAfter);
+    return { threadId: log.store?.threadId, runId, extra: log.extra, signal, runMessages };
   }
 
   async #append<M extends Message>(message: M): Promise<M> {
@@ -353,40 +376,6 @@ export class Run {
   #emit(event: Outgoing): void {
     this.#config.emit({ ...event, runId: this.#runId } as AgentEvent);
   }
-}
-
-/** What a list of messages comes to, for a result. */
-export function resultOf(runId: string, messages: Message[], ending: Ending): AgentResult {
-  const last = messages.findLast((message) => message.role === "assistant");
-  return {
-    ...ending,
-    runId,
-    text: last ? textOf(last) : "",
-    messages,
-    stopReason: last?.stop_reason ?? null,
-    usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
-    unused: [],
-  };
-}
-
-/** What a model has said so far, for when it doesn't finish. */
-class PartialAnswer {
-  message: AssistantMessage | undefined;
-  #text = "";
-
-  add(event: { type: string; delta: string }): void {
-    if (event.type === "text_delta") this.#text += event.delta;
-  }
-
-  blocks(): AssistantBlock[] {
-    return this.#text === "" ? [] : [text(this.#text)];
-  }
-}
-
-/** What a failed attempt had begun to say is not gone on with: the model is asked again. */
-function withoutFailedAttempt(messages: readonly Message[]): readonly Message[] {
-  const last = messages.at(-1);
-  return last && isCutShort(last) ? withoutFailedAttempt(messages.slice(0, -1)) : messages;
 }
 
 function firstAsk(plans: readonly Plan[]): Extract<Plan, { kind: "ask" }> | undefined {

@@ -88,7 +88,7 @@ export interface SearchHit {
 }
 
 export interface SearchResult {
-  /** Newest first. */
+  /** Newest first: in a thread by position, across threads by the time they were stored. */
   hits: SearchHit[];
   /** Whether there are more hits than `limit`. */
   has_more: boolean;
@@ -153,7 +153,8 @@ export interface ArchiveStore {
 
   /**
    * Looks for text in what is archived. It is literal: any text is safe, and none is a query language. From three characters
-   * on case is ignored (see `util/fold.ts`); a shorter text must match in case. Nothing is found by an empty one.
+   * on case is ignored (see `util/fold.ts`); a shorter text must match in case. Nothing is found by an empty one, and nothing
+   * in a row that is damaged: reading the archive tells of that.
    *
    * @throws SearchTimeoutError when it takes longer than `timeLimitMs`
    * @throws UnsupportedError where `capabilities.search` is not true
@@ -164,6 +165,7 @@ export interface ArchiveStore {
    * One page of a source.
    *
    * @throws ArchiveNotFoundError, SourceNotFoundError, ArchivePrunedError when retention has removed it
+   * @throws CheckpointCorruptionError when its row is damaged
    * @throws UnsupportedError where `capabilities.search` is not true
    */
   fetch(threadId: string, options: FetchOptions): Promise<SourcePage>;

@@ -5,7 +5,8 @@ import { copyJson, copyJsonObject } from "../messages/json.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkThreadId } from "../util/ids.ts";
 import { archiveNumberOf } from "./archive-rules.ts";
 import type { CompactOptions } from "./archives.ts";
-import type { ArchivePart, RunInfo, ThreadPart } from "./checkpointer.ts";
+import type { ArchivePart, Capabilities, RunInfo, ThreadPart } from "./checkpointer.ts";
+import { UnsupportedError } from "./errors.ts";
 import { checkRevision } from "./page.ts";
 import { admitPending } from "./pending.ts";
 
@@ -16,12 +17,17 @@ export type AdmittedPart = ThreadPart &
 /**
  * Gives the part as it will be stored: a copy that later changes to `part` don't reach.
  *
+ * @param store what the store that it is for can do: one that keeps no archives takes none (Default: it keeps them)
+ * @throws UnsupportedError
  * @throws InvalidMessageError naming the path of the first value that is not JSON or not of its shape
  * @throws InvalidIdError for what is no id, and for a run id of over 64 characters
  * @throws InvalidArgumentError for what is no list, no date, or no order of completion
  */
-export function admitPart(part: ThreadPart): AdmittedPart {
+export function admitPart(part: ThreadPart, store?: Pick<Capabilities, "backend" | "archives">): AdmittedPart {
   const { messages = [], runs = [], parentThreadId, extra, pending, answers, archives } = part;
+  if (store && store.archives !== true && archives && archives.length > 0) {
+    throw new UnsupportedError(store.backend, "importThread of archives", store.archives.reason);
+  }
   return {
     messages: listOf(messages, "messages").map((item, i) => {
       const message = admitMessage(item.message, `messages[${i}].message`);

@@ -18,6 +18,7 @@ const READS: readonly PropertyKey[] = [
   "close",
   Symbol.asyncDispose,
 ] satisfies (keyof Checkpointer)[];
+
 const ARCHIVE_READS: readonly PropertyKey[] = [
   "list",
   "read",
@@ -28,19 +29,18 @@ const ARCHIVE_READS: readonly PropertyKey[] = [
 
 /** The store as one that only reads: every other method rejects with a StoreReadOnlyError. */
 export function readOnlyView(store: Checkpointer): Checkpointer {
-  const archives = store.archives && onlyReads(store.archives, ARCHIVE_READS, "archives.");
-  return new Proxy(onlyReads(store, READS, ""), {
-    get: (target, name) => (name === "archives" ? archives : Reflect.get(target, name, target)),
-  });
+  const archives = store.archives && reading(store.archives, ARCHIVE_READS, "archives.");
+  return reading(store, READS, "", { archives });
 }
 
-function onlyReads<T extends object>(store: T, reads: readonly PropertyKey[], prefix: string): T {
+function reading<T extends object>(store: T, reads: readonly PropertyKey[], path: string, parts: object = {}): T {
   return new Proxy(store, {
     get(target, name) {
+      if (Object.hasOwn(parts, name)) return Reflect.get(parts, name);
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
       if (reads.includes(name)) return value.bind(target);
-      return () => Promise.reject(new StoreReadOnlyError(`${prefix}${String(name)}`));
+      return () => Promise.reject(new StoreReadOnlyError(`${path}${String(name)}`));
     },
   });
 }

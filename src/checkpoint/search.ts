@@ -13,6 +13,10 @@ import { SearchTimeoutError } from "./errors.ts";
 const FOLDED_FROM = 3;
 /** A slice of work on the event loop, in ms: half of what a search may hold it for, since the last step may be long. */
 const SLICE_MS = 8;
+/** How much of a long text is compared at once, in UTF-16 units: about a ms of work. */
+const PIECE = 128 * 1024;
+/** The second half of a surrogate pair, or what may join with the character before it: a mark, or a Korean vowel or final. */
+const JOINS = /^(?:[\udc00-\udfff]|\p{M}|[\u1160-\u11ff])/u;
 
 /** What is looked for, in the form that texts are compared in. */
 export interface Query {
@@ -91,32 +95,87 @@ export function comparable(text: string, query: Query): string {
   return query.folded ? foldCase(normal) : normal;
 }
 
-/** The hit when the source says what is looked for; else undefined. */
-export function hitOf(source: Source, query: Query, previewBytes: number): SearchHit | undefined {
-  const text = sourceText(source.message);
-  const index = comparable(text, query).indexOf(query.text);
-  if (index < 0) return undefined;
+/**
+ * The hit when the source says what is looked for; else undefined. A long text is looked through piece by piece, with turns of
+ * the event loop between.
+ *
+ * @throws SearchTimeoutError, or the signal's reason
+ */
+export async function hitOf(
+  source: Source,
+  query: Query,
+  previewBytes: number,
+  timer: SearchTimer,
+): Promise<SearchHit | undefined> {
+  const preview = await previewOfMatch(sourceText(source.message), query, previewBytes, timer);
+  if (preview === undefined) return undefined;
   return {
     thread_id: source.threadId,
     archive_id: source.archiveId,
     source_id: String(source.position),
     role: source.message.role,
     created_at: source.createdAt.toISOString(),
-    preview: previewOf(text, query, index, previewBytes),
+    preview,
   };
 }
 
-/** The surroundings of a match, a third of them before it, with "…" where text was left out. */
-function previewOf(text: string, query: Query, index: number, maxBytes: number): string {
+async function previewOfMatch(text: string, query: Query, maxBytes: number, timer: SearchTimer) {
+  if (text.length <= PIECE) {
+    const index = comparable(text, query).indexOf(query.text);
+    return index < 0 ? undefined : previewOf(text, query, index, maxBytes, false, false);
+  }
+  // What of the pieces before may be the beginning of a match.
+  let carried = "";
+  for (let start = 0; start < text.length; ) {
+    const end = pieceEnd(text, start + PIECE);
+    const folded = carried + comparable(text.slice(start, end), query);
+    if (folded.includes(query.text)) {
+      // A match is no longer than the query, which is no longer than its text: so far back it has begun.
+      const from = pieceEnd(text, start - PIECE - 3 * query.text.length);
+      const to = pieceEnd(text, end + PIECE);
+      const near = text.slice(from, to);
+      const index = comparable(near, query).indexOf(query.text);
+      return previewOf(near, query, index, maxBytes, from > 0, to < text.length);
+    }
+    carried = folded.slice(folded.length - query.text.length + 1);
+    start = end;
+    if (timer.isSliceOver) await timer.breathe();
+  }
+  return undefined;
+}
+
+/** A place at `index` or before it where a text may be cut: what follows joins with nothing before it, in no normal form. */
+function pieceEnd(text: string, index: number): number {
+  if (index >= text.length) return text.length;
+  let at = Math.max(0, index);
+  while (at > 0 && JOINS.test(text.slice(at, at + 2))) at--;
+  return at;
+}
+
+/**
+ * The surroundings of a match, a third of them before it, with "…" where text was left out.
+ *
+ * @param before whether there is more text before this @param after whether there is more after it
+ */
+function previewOf(
+  text: string,
+  query: Query,
+  index: number,
+  maxBytes: number,
+  before: boolean,
+  after: boolean,
+): string {
   const normal = normalText(text);
   const at = query.folded ? unfoldIndex(normal, index) : index;
-  if (byteLength(normal) <= maxBytes) return normal;
+  if (!before && !after && byteLength(normal) <= maxBytes) return normal;
   const ELLIPSIS_BYTES = 3;
   const room = maxBytes - 2 * ELLIPSIS_BYTES;
-  const before = lastBytes(normal.slice(Math.max(0, at - room), at), Math.floor(room / 3));
-  const after = firstBytes(normal.slice(at, at + room), room - byteLength(before));
-  const start = at - before.length;
-  return `${start > 0 ? "…" : ""}${before}${after}${start + before.length + after.length < normal.length ? "…" : ""}`;
+  const head = lastBytes(normal.slice(Math.max(0, at - room), at), Math.floor(room / 3));
+  const tail = firstBytes(normal.slice(at, at + room), room - byteLength(head));
+  const start = at - head.length;
+  const cutBefore = before || start > 0;
+  const cutAfter = after || start + head.length + tail.length < normal.length;
+  return `${cutBefore ? "…" : ""}${head}${tail}${cutAfter ? "…" : ""}`;
 }
 
 /** One page of a source's text, between whole characters. */
@@ -149,14 +208,14 @@ function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
+// A slice of `room` units may be cut within a pair of surrogates, at its far end: that is beyond what is taken of it.
 function firstBytes(text: string, max: number): string {
-  const bytes = Buffer.from(text.toWellFormed());
+  const bytes = Buffer.from(text);
   return bytes.toString("utf8", 0, boundary(bytes, Math.min(max, bytes.length), -1));
 }
 
 function lastBytes(text: string, max: number): string {
-  // A cut within a pair of surrogates would count as a character of its own.
-  const bytes = Buffer.from(text.replace(/^[\udc00-\udfff]/, ""));
+  const bytes = Buffer.from(text);
   return bytes.toString("utf8", boundary(bytes, Math.max(0, bytes.length - max), 1));
 }
 

@@ -124,6 +124,16 @@ export function clearAnswers(
 /** Puts a part of another store's thread into this one, whose archived messages are at hand. @param nextPosition as above */
 export function putPart(thread: Thread, part: AdmittedPart, nextPosition: () => number): void {
   checkArchiveCounts(part.archives ?? [], thread.messages.length + part.messages.length);
+  putPieces(thread, part, nextPosition);
+  if (part.archives) thread.archives = placed(thread.messages, part.archives);
+}
+
+/** As {@link putPart}, of a part without archives. */
+export function putPieces(
+  thread: Thread<ArchiveMark>,
+  part: Omit<AdmittedPart, "archives">,
+  nextPosition: () => number,
+): void {
   for (const { message, createdAt } of part.messages) {
     const runId = message.run_id ?? null;
     thread.messages.push({ position: nextPosition(), json: messageToJson(message), runId, createdAt });
@@ -141,7 +151,6 @@ export function putPart(thread: Thread, part: AdmittedPart, nextPosition: () => 
       part.answers.map(({ runId, questionId, answer }) => [answerKey(runId, questionId), JSON.stringify(answer)]),
     );
   }
-  if (part.archives) thread.archives = placed(thread.messages, part.archives);
 }
 
 /** Archives of another store, with the positions that their messages have here. */

@@ -3,8 +3,8 @@ import { isCancel, multiselect, select, text } from "@clack/prompts";
 import type { PendingPayload, PendingRequest, Question, QuestionOption } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue, setOwn } from "../messages/json.ts";
+import { harmless, harmlessLine } from "../util/text.ts";
 import { describeQuestion } from "./describe.ts";
-import { harmless, harmlessLine } from "./text.ts";
 
 /** The answer, or undefined for later. @param signal closes the menu */
 export async function askPerson(request: PendingRequest, signal: AbortSignal): Promise<JsonValue | undefined> {

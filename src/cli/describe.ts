@@ -3,9 +3,10 @@ import type { LogEntry } from "../checkpoint/checkpointer.ts";
 import type { PendingPayload, Question } from "../checkpoint/pending.ts";
 import type { JsonValue } from "../messages/json.ts";
 import type { Block, Message } from "../messages/schema.ts";
+import { harmless, harmlessLine } from "../util/text.ts";
 import { oneLine } from "./errors.ts";
 import type { Terminal } from "./terminal.ts";
-import { count, harmless, harmlessLine } from "./text.ts";
+import { count } from "./text.ts";
 
 const INLINE = 60;
 

@@ -1,6 +1,6 @@
 /** How a command ends: exit codes, and errors as one sentence on stderr, or as one JSON object under --json. */
 import { EverthreadError, messageOf } from "../errors.ts";
-import { harmlessLine } from "./text.ts";
+import { harmlessLine } from "../util/text.ts";
 
 /** The exit codes that scripts may rely on. */
 export const EXIT = {

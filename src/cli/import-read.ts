@@ -1,5 +1,6 @@
 /** Reads an export: whole threads, checked before anything is written, and the problems of those that are not whole. */
 import type { ArchivePart, RecordedAnswer, RunInfo } from "../checkpoint/checkpointer.ts";
+import { admitPart } from "../checkpoint/part.ts";
 import { admitPending, type PendingRequest } from "../checkpoint/pending.ts";
 import { messageOf } from "../errors.ts";
 import { admitMessage } from "../messages/admit.ts";
@@ -157,7 +158,8 @@ function addRecord(record: JsonObject, thread: FileThread, after: number): numbe
       thread.answers.push(toAnswer(record, thread));
       return after;
     case "archive":
-      thread.archives.push(toArchive(record));
+      // All of them again: one is right only after those before it.
+      thread.archives = [...(admitPart({ archives: [...thread.archives, toArchive(record)] }).archives ?? [])];
       return after;
     case "damaged":
       throw new Error(
@@ -204,7 +206,6 @@ function toArchive(record: JsonObject): ArchivePart {
     extra,
     prunedAt: pruned_at === null ? null : timeOf(record, "pruned_at"),
   };
-  // Its fields are checked with the order of the archives, at the door of the store.
   return archive as ArchivePart;
 }
 

@@ -78,12 +78,8 @@ function realpathOf(path: string): string {
 function checkReplaceable(path: string): void {
   if (!lstatSync(path).isFile()) throw failed(path, "it is not a regular file");
   const head = Buffer.alloc(16);
-  const fd = openSync(path, "r");
-  try {
-    readSync(fd, head, 0, 16, 0);
-  } finally {
-    closeSync(fd);
-  }
+  // Left to the end of the process: closing any handle to a file that SQLite has open ends SQLite's locks on it.
+  readSync(openSync(path, "r"), head, 0, 16, 0);
   if (head.toString("latin1") === "SQLite format 3\0") throw failed(path, "it is a database, which is never replaced");
 }
 

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./commands/chat.ts";
+import type { CompactOptions } from "./commands/compact.ts";
 import type { CopyCommandOptions } from "./commands/copy.ts";
 import type { ExportOptions } from "./commands/export.ts";
 import type { ForkOptions } from "./commands/fork.ts";
@@ -30,9 +31,14 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
       "--db <path|url>",
       "the store: a SQLite file, sqlite:<path>, postgres://…, mysql://… or memory: (Default: EVERTHREAD_DB)",
     )
+    .option("--session <directory>", "the store: a session's directory, in place of --db")
+    .option("--config <file>", "the store: the session that a worker's YAML file configures")
     .option("--json", "write JSON for programs: one document, or JSON Lines where output streams")
     .addHelpText("after", "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 waits on a person, 130 interrupted.");
-  const context = (): Context => ({ out, db: program.opts<{ db?: string }>().db });
+  const context = (): Context => {
+    const { db, session, config } = program.opts<{ db?: string; session?: string; config?: string }>();
+    return { out, db, session, config };
+  };
 
   withRunOptions(program.command("chat [message]"), "--approve <which>")
     .description("talk to an agent: one message as an argument or on stdin, or a session on a terminal")
@@ -43,6 +49,25 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     )
     .action(async (message: string | undefined, options: ChatOptions) => {
       done(await (await import("./commands/chat.ts")).chat(context(), message, options));
+    });
+
+  withRunOptions(program.command("compact [thread]"), "--approve <which>")
+    .description("put a summary in place of the older part of a conversation, which is archived whole")
+    .option("--instructions <text>", "what the model that writes the summary is told (Default: to keep what is needed)")
+    .addOption(
+      new Option("--keep-tokens <number>", "how much of the newest turns stays as it is (Default: 0)").argParser(
+        wholeNumber,
+      ),
+    )
+    .action(async (thread: string | undefined, options: CompactOptions) => {
+      done(await (await import("./commands/compact.ts")).compact(context(), thread, options));
+    });
+
+  program
+    .command("read-state <directory>")
+    .description("a session's state as one JSON document, while its worker runs; changes nothing")
+    .action(async (directory: string) => {
+      done(await (await import("./commands/read-state.ts")).showState(context(), directory));
     });
 
   program
@@ -121,7 +146,7 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
       done(await (await import("./commands/pending.ts")).pending(context(), thread));
     });
 
-  withRunOptions(program.command("respond <thread>"), "--approve-tools <which>")
+  withRunOptions(program.command("respond [thread]"), "--approve-tools <which>")
     .description("answer what a thread waits on, and go on with its run")
     .option("--approve", "let the tool run")
     .option("--deny [reason]", "don't; the model reads the reason")
@@ -131,7 +156,7 @@ export function buildProgram(out: Terminal, done: (exitCode: number) => void): C
     .option("--no", "don't confirm")
     .option("--abort <reason>", "close the conversation: what it waits on is denied, and the model is not asked again")
     .option("--question <id>", "only if this is the question that waits (Default: whichever waits)")
-    .action(async (thread: string, options: RespondOptions) => {
+    .action(async (thread: string | undefined, options: RespondOptions) => {
       done(await (await import("./commands/respond.ts")).respond(context(), thread, options));
     });
 

@@ -2,10 +2,11 @@
 import type { AgentEvent, AgentResult } from "../agent/events.ts";
 import { textOf, toolCallsOf } from "../messages/construct.ts";
 import type { AssistantMessage, ToolResultMessage } from "../messages/schema.ts";
+import { harmless, harmlessLine } from "../util/text.ts";
 import { describeJson } from "./describe.ts";
 import { errorJson, oneLine } from "./errors.ts";
 import type { Terminal } from "./terminal.ts";
-import { HarmlessStream, harmless, harmlessLine } from "./text.ts";
+import { HarmlessStream } from "./text.ts";
 import { shorten } from "./width.ts";
 
 const PREVIEW = 200;

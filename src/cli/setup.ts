@@ -1,7 +1,9 @@
 /** What `chat` and `respond` have in common: the agent on a thread, made of their options. */
 import { Agent } from "../agent/agent.ts";
+import type { ApprovalPolicy } from "../agent/approvals.ts";
 import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import { OfflineModel } from "../model/offline.ts";
+import type { Session } from "../session/session.ts";
 import { withoutPassword } from "../util/urls.ts";
 import type { Context } from "./context.ts";
 import { loadModel, type ModelOptions, modelName } from "./models.ts";
@@ -13,7 +15,8 @@ export interface RunOptions extends ModelOptions {
 }
 
 export interface Setup {
-  agentOn(store: Checkpointer, threadId: string): Agent;
+  /** @param session the one that the store belongs to, which brings tools and settings of its own (Default: none) */
+  agentOn(store: Checkpointer, threadId: string, session?: Session): Agent;
   /** The options again, for a command that goes on with what this one began. */
   repeat: string[];
 }
@@ -24,7 +27,11 @@ export function closingAgent(checkpointer: Checkpointer, threadId: string): Agen
 }
 
 /** @param which which tools need a person (Default: as the tools' module says, else all) */
-export async function setUp({ out, db }: Context, options: RunOptions, which: string | undefined): Promise<Setup> {
+export async function setUp(
+  { out, db, session, config }: Context,
+  options: RunOptions,
+  which: string | undefined,
+): Promise<Setup> {
   const { system, tools: path } = options;
   const toolbox = await loadTools(path, which);
   const model = await loadModel(options);
@@ -33,6 +40,8 @@ export async function setUp({ out, db }: Context, options: RunOptions, which: st
   }
   const repeated = {
     "--db": db && withoutPassword(db),
+    "--session": session,
+    "--config": config,
     "--model": options.model,
     "--base-url": options.baseUrl,
     "--system": system,
@@ -40,7 +49,14 @@ export async function setUp({ out, db }: Context, options: RunOptions, which: st
     "--approve-tools": which,
   };
   return {
-    agentOn: (checkpointer, threadId) => new Agent({ model, system, ...toolbox, checkpointer, threadId }),
+    agentOn: (checkpointer, threadId, owner) => {
+      if (!owner) return new Agent({ model, system, checkpointer, threadId, ...toolbox });
+      const own = owner.agentOptions(toolbox.tools);
+      // Looking up what was said in this very conversation needs nobody's leave.
+      const free = owner.tools.map(({ name }) => name as string);
+      const approve: ApprovalPolicy = (call) => (free.includes(call.toolName) ? "allow" : toolbox.approve(call));
+      return new Agent({ model, system, ...own, approve, middleware: [...toolbox.middleware, ...own.middleware] });
+    },
     repeat: Object.entries(repeated).flatMap(([name, value]) => (value === undefined ? [] : [name, value])),
   };
 }

@@ -4,10 +4,14 @@ import type { ArchiveInfo } from "../checkpoint/archives.ts";
 import type { Checkpointer, ThreadInfo } from "../checkpoint/checkpointer.ts";
 import { SchemaMismatchError, SchemaUninitializedError, ThreadNotFoundError } from "../checkpoint/errors.ts";
 import { migrateStore, type OpenOptions, openCheckpointer } from "../open.ts";
+import type { PersistenceOptions, SessionConfig } from "../session/config.ts";
+import type { Session } from "../session/session.ts";
 import { checkThreadId } from "../util/ids.ts";
+import { harmlessLine } from "../util/text.ts";
 import type { Context } from "./context.ts";
 import { CommandError, UsageError } from "./errors.ts";
-import { harmlessLine } from "./text.ts";
+import { Progress } from "./progress.ts";
+import { indexed, namedSession, openAsWorker, sessionOfUrl, storeOfSession } from "./session-store.ts";
 
 const MOST_CANDIDATES = 5;
 const PAGE = 1000;
@@ -19,16 +23,28 @@ const PAGE = 1000;
  */
 export type Access = "read" | "change" | "create";
 
-/** Opens the store, hands it over, and closes it. @throws UsageError when none is named, StoreOpenError, … */
+/**
+ * Opens the store, hands it over, and closes it.
+ *
+ * @param work also gets the session where one is named and written to
+ * @throws UsageError when none is named, StoreOpenError, …
+ */
 export async function withStore<T>(
   context: Context,
   access: Access,
-  work: (store: Checkpointer) => Promise<T>,
+  work: (store: Checkpointer, session?: Session) => Promise<T>,
 ): Promise<T> {
-  const url = storeUrl(context);
+  const persistence = await namedSession(context);
+  const url = persistence ? undefined : storeUrl(context);
+  const open = (options: OpenOptions) =>
+    persistence ? openReadOnly(persistence) : openStore(url ?? "", { ...options, out: context.out });
   // Opening for writing would create what is not there.
-  if (access === "change") await (await openStore(url, { readOnly: true })).close();
-  const store = await openStore(url, { readOnly: access === "read" });
+  if (access === "change") await (await open({ readOnly: true })).close();
+  if (persistence && access !== "read") {
+    await using session = await openAsWorker(context.out, persistence);
+    return await work(session.checkpointer, session);
+  }
+  const store = await open({ readOnly: access === "read" });
   try {
     return await work(store);
   } finally {
@@ -36,17 +52,34 @@ export async function withStore<T>(
   }
 }
 
+async function openReadOnly(persistence: PersistenceOptions | SessionConfig): Promise<Checkpointer> {
+  const { openSessionReadOnly } = await import("../session/read-state.ts");
+  return await openSessionReadOnly(persistence);
+}
+
 /** The store that is named. @throws UsageError when none is */
 export function storeUrl(context: Context): string {
   const url = context.db ?? process.env.EVERTHREAD_DB;
-  if (!url) throw new UsageError("No store was named: give --db <path|url>, or set EVERTHREAD_DB.");
+  if (!url)
+    throw new UsageError("No store was named: give --db <path|url> or --session <directory>, or set EVERTHREAD_DB.");
   return url;
 }
 
-/** Opens a store by URL; what it throws tells of `everthread migrate` where that helps. */
-export async function openStore(url: string, options: OpenOptions = {}): Promise<Checkpointer> {
+/** Opens a store by URL, or a session by `session:<directory>`; what it throws tells of `everthread migrate` where that helps. */
+export async function openStore(
+  url: string,
+  options: OpenOptions & { out?: Context["out"] } = {},
+): Promise<Checkpointer> {
+  const session = sessionOfUrl(url);
+  if (session && options.readOnly) return await openReadOnly(session);
+  if (session && options.out) return storeOfSession(await openAsWorker(options.out, session));
   try {
-    return await openCheckpointer(url, options);
+    const { readOnly, out } = options;
+    const progress = new Progress(out?.json ?? true);
+    const onUpgrade = (done: number, total: number) => progress.update(done, total, indexed(done, total));
+    const store = await openCheckpointer(url, readOnly ? { readOnly } : { onUpgrade });
+    progress.clear();
+    return store;
   } catch (error) {
     if (!(error instanceof SchemaUninitializedError || error instanceof SchemaMismatchError)) throw error;
     const plan = await migrateStore(url).catch(() => undefined);

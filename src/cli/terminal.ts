@@ -1,7 +1,7 @@
 /** Where a command writes: answers on stdout, everything else on stderr. Callers make stored text harmless first. */
 import { styleText } from "node:util";
+import { jsonLine } from "../util/text.ts";
 import { EXIT } from "./errors.ts";
-import { jsonLine } from "./text.ts";
 
 // One at a time: of a list the oldest supported Node colours also what it should not.
 type Format = Extract<Parameters<typeof styleText>[0], string>;

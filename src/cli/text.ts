@@ -1,25 +1,5 @@
-/** Text for terminals and shells: made harmless, shortened, quoted. */
-
-// Escape sequences could move the cursor, rename the window or type into the shell; overrides of direction show text
-// in another order than it has. New lines and tabs are harmless where several lines are.
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
-/** Stored text as a terminal may show it: control characters and overrides of direction are made visible. */
-export function harmless(text: string): string {
-  return text.replaceAll("\r\n", "\n").toWellFormed().replace(UNSAFE, visible);
-}
-
-/** As {@link harmless}, for what must stay on one line. */
-export function harmlessLine(text: string): string {
-  return harmless(text).replace(/[\t\n]/g, visible);
-}
-
-function visible(char: string): string {
-  const code = char.charCodeAt(0);
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
-  return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
-}
+/** Text for terminals and shells: streamed, counted, quoted. */
+import { harmless, harmlessLine, UNSAFE } from "../util/text.ts";
 
 /** Makes a text harmless that comes in pieces, where a piece may end between two characters that belong together. */
 export class HarmlessStream {
@@ -69,15 +49,4 @@ export function shellQuote(word: string): string {
 
 function escapeForShell(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
-}
-
-/**
- * A value as one line of JSON that strict parsers take too: half a surrogate pair, which other programs may have stored,
- * becomes U+FFFD.
- */
-export function jsonLine(value: unknown): string {
-  const json = JSON.stringify(value);
-  if (!json.includes("\\ud")) return json;
-  // JSON.stringify escapes surrogates only where they are alone. An escaped backslash is passed over as a whole.
-  return json.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (found) => (found.length === 6 ? "\ufffd" : found));
 }

@@ -1,20 +1,8 @@
-/** What archives refuse, and that what is refused changes nothing; how they are listed; the end of a thread or of a store. */
+/** What archives refuse, and that what is refused changes nothing; how they are listed and read. */
 import assert from "node:assert/strict";
-import type { ArchiveStore } from "../checkpoint/archives.ts";
 import { textOf } from "../messages/construct.ts";
 import { type Bench, conformanceCase } from "./case.ts";
-import {
-  archivesOf,
-  archiveTexts,
-  assertAbsent,
-  compact,
-  loaded,
-  logOf,
-  rejectsWith,
-  say,
-  texts,
-  wrong,
-} from "./tools.ts";
+import { archivesOf, archiveTexts, assertAbsent, compact, loaded, logOf, rejectsWith, say, wrong } from "./tools.ts";
 
 const archiveCase = (name: string, body: (bench: Bench) => Promise<void>) => conformanceCase(name, body, ["archives"]);
 
@@ -30,42 +18,7 @@ const NO_POSITION = [
   wrong(undefined),
 ];
 
-/** Every method, with arguments that are fine and with some that are not: closed is said first. */
-const METHODS: [name: string, call: (archives: ArchiveStore) => Promise<unknown>][] = [
-  ["compact", (archives) => archives.compact("thread", { upTo: 1, summary: "" })],
-  ["compact, wrongly", (archives) => archives.compact("", wrong({ upTo: "x" }))],
-  ["list", (archives) => archives.list("thread")],
-  ["list, wrongly", (archives) => archives.list("thread", { limit: -1 })],
-  ["read", (archives) => archives.read("thread", "a1")],
-  ["read, wrongly", (archives) => archives.read("\0", wrong(1))],
-  ["contextAfter", (archives) => archives.contextAfter("thread", { afterRunId: "run" })],
-  ["contextAfter, wrongly", (archives) => archives.contextAfter("thread", { afterRunId: "" })],
-  ["prune", (archives) => archives.prune("thread", { keep: 1 })],
-  ["prune, wrongly", (archives) => archives.prune("thread", { keep: -1 })],
-  ["search", (archives) => archives.search("text")],
-  ["search, wrongly", (archives) => archives.search(wrong(1), { limit: -1 })],
-  ["fetch", (archives) => archives.fetch("thread", { archiveId: "a1", sourceId: "1" })],
-  ["fetch, wrongly", (archives) => archives.fetch("thread", wrong({ archiveId: 1, sourceId: null, limit: 0 }))],
-];
-
 export const archiveDoorCases = [
-  conformanceCase(
-    "There are archives exactly where the capability says so, and search only there",
-    async ({ store }) => {
-      const { archives, search } = store.capabilities;
-      assert.equal(store.archives !== undefined, archives === true);
-      if (archives !== true) assert.notEqual(search, true);
-      if (!store.archives || search === true) return;
-      await archiveTexts(store, "thread", ["text"]);
-      const source = { archiveId: "a1", sourceId: "1" };
-      for (const work of [store.archives.search("text"), store.archives.fetch("thread", source)]) {
-        const error: unknown = await work.catch((thrown: unknown) => thrown);
-        await rejectsWith(Promise.reject(error), "unsupported");
-        assert.ok(error instanceof Error && error.message.includes(search.reason), "the error should give the reason");
-      }
-    },
-  ),
-
   archiveCase("A compaction that is refused leaves the thread as it was", async (bench) => {
     const { store } = bench;
     const revision = await store.append("thread", [say("1"), say("2"), say("3")]);
@@ -86,6 +39,23 @@ export const archiveDoorCases = [
     const later = await bench.again();
     assert.deepEqual(await later.load("thread"), before);
     assert.equal((await archivesOf(later).list("thread")).items.length, 1);
+    await compact(later, "thread", 1);
+    const back = archivesOf(later).compact("thread", { upTo: first ?? 0, summary: "back" });
+    await rejectsWith(back, "compaction_conflict", { upTo: first, compactedUpTo: second });
+  }),
+
+  archiveCase("A compaction ends at a message of its own thread", async ({ store }) => {
+    for (const threadId of ["thread", "other", "thread", "other", "thread"]) await store.append(threadId, [say("1")]);
+    const log = (await logOf(store, "thread")).map(({ position }) => position);
+    const last = log.at(-1) ?? 0;
+    // Where positions are the store's, those in between are the other thread's.
+    for (let upTo = 1; upTo <= last + 1; upTo++) {
+      if (log.includes(upTo)) continue;
+      await rejectsWith(archivesOf(store).compact("thread", { upTo, summary: "" }), "invalid_argument");
+    }
+    assert.equal((await loaded(store, "thread")).messages.length, 3);
+    assert.equal((await compact(store, "thread", 1)).messageCount, 2);
+    assert.equal((await loaded(store, "other")).messages.length, 2);
   }),
 
   archiveCase("L6 a compaction neither makes a thread nor revives one", async ({ store }) => {
@@ -101,6 +71,8 @@ export const archiveDoorCases = [
       await assertAbsent(store, threadId);
       assert.deepEqual((await archives.list(threadId)).items, []);
     }
+    await store.importThread("nothing", { messages: [] });
+    await rejectsWith(archives.compact("nothing", { upTo: 1, summary: "" }), "thread_not_found");
     await store.saveExtra("extra only", { a: 1 });
     await rejectsWith(archives.compact("extra only", { upTo: 1, summary: "" }), "invalid_argument");
     assert.equal((await loaded(store, "extra only")).summary, undefined);
@@ -192,75 +164,4 @@ export const archiveDoorCases = [
     }
     assert.deepEqual(await read(), before);
   }),
-
-  archiveCase("S14 deleteThread erases the archives too, and a thread begun anew has none", async (bench) => {
-    const { store } = bench;
-    for (const threadId of ["thread", "other"]) {
-      await archiveTexts(store, threadId, ["1"]);
-      await archiveTexts(store, threadId, ["2"]);
-    }
-    const other = [await store.load("other"), await archivesOf(store).list("other")];
-    assert.equal(await store.deleteThread("thread"), true);
-    assert.equal(await store.deleteThread("thread"), false);
-    const later = await bench.again();
-    const archives = archivesOf(later);
-    assert.deepEqual((await archives.list("thread")).items, []);
-    await rejectsWith(archives.read("thread", "a1"), "archive_not_found");
-    await assertAbsent(later, "thread");
-    await later.append("thread", [say("anew"), say("more")]);
-    assert.deepEqual(
-      [await texts(later, "thread"), (await loaded(later, "thread")).summary],
-      [["anew", "more"], undefined],
-    );
-    const { archiveId, messageCount } = await compact(later, "thread", 1);
-    assert.equal(messageCount, 1);
-    assert.equal((await archives.read("thread", archiveId)).previousSummary, null);
-    assert.deepEqual([await later.load("other"), await archives.list("other")], other);
-  }),
-
-  archiveCase("D14 every method of the archives is refused after close", async ({ store }) => {
-    await archiveTexts(store, "thread", ["1"]);
-    const archives = archivesOf(store);
-    await store.close();
-    for (const [name, call] of METHODS) {
-      const error: unknown = await call(archives).catch((thrown: unknown) => thrown);
-      assert.equal((error as { code?: string }).code, "store_closed", `${name}: ${String(error)}`);
-    }
-  }),
-
-  archiveCase("D14 close waits for a compaction in flight", async (bench) => {
-    await bench.store.append("thread", [say("1"), say("2")]);
-    const upTo = (await logOf(bench.store, "thread"))[0]?.position ?? 0;
-    let settled = false;
-    const work = archivesOf(bench.store)
-      .compact("thread", { upTo, summary: "in flight" })
-      .then(() => {
-        settled = true;
-      });
-    await bench.store.close();
-    await work;
-    assert.ok(settled);
-    if (bench.store.capabilities.durable === true) {
-      assert.equal((await loaded(await bench.again(), "thread")).summary, "in flight");
-    }
-  }),
-
-  conformanceCase(
-    "A damaged message can be set aside: the thread loads again, and the archive names the row",
-    async ({ store, plantRow }) => {
-      await store.append("thread", [say("1")]);
-      await plantRow("thread", '{"role":"developer","content":[]}');
-      await store.append("thread", [say("2"), say("3")]);
-      await rejectsWith(store.load("thread"), "checkpoint_corruption");
-      await compact(store, "thread", 1);
-      assert.deepEqual(await texts(store, "thread"), ["3"]);
-      const { messages } = await archivesOf(store).read("thread", "a1");
-      assert.deepEqual(
-        messages.map(({ message }) => message && textOf(message)),
-        ["1", undefined, "2"],
-      );
-      await rejectsWith(Promise.reject(messages[1]?.error), "checkpoint_corruption", { rowRef: messages[1]?.rowRef });
-    },
-    ["archives", "plantRow"],
-  ),
 ];

@@ -54,6 +54,10 @@ export const archiveFetchCases = [
     const { preview } = await hitFor(store, long, 16);
     assert.ok(Buffer.byteLength(preview) <= 16, preview);
     assert.match(preview, /match/);
+    // 16 bytes are not 16 characters.
+    await archiveTexts(store, "thread", ["éééééé 17th"]);
+    const { preview: cut } = await hitFor(store, "17th", 16);
+    assert.ok(Buffer.byteLength(cut) <= 16 && cut.startsWith("…") && cut.endsWith("17th"), cut);
     await archiveTexts(store, "thread", ["exactly 16 bytes"]);
     assert.equal((await hitFor(store, "16 bytes", 16)).preview, "exactly 16 bytes");
   }),

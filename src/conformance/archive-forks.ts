@@ -140,6 +140,10 @@ export const archiveForkCases = [
   archiveCase("F8 a fork that would need what retention removed is refused and leaves nothing", async (bench) => {
     const { store } = bench;
     await makeSource(store);
+    await archivesOf(store).prune("source", { keep: 1 });
+    await rejectsWith(store.fork("source", "fork", { afterRunId: "1" }), "archive_pruned");
+    // Of run 2 the question is gone, under the summary that stays; the answer is there.
+    assert.deepEqual((await store.snapshot("source", { afterRunId: "2" })).map(textOf), ["reply 2"]);
     await compact(store, "source", 2, { summary: "third" });
     await archivesOf(store).prune("source", { keep: 1 });
     const before = await loaded(store, "source");
@@ -228,6 +232,24 @@ export const archiveForkCases = [
     await later.fork("again", "third", { afterRunId: "4" });
     assert.deepEqual(await texts(later, "third"), turns("4"));
   }),
+
+  archiveCase(
+    "F1 a fork keeps what ends before the last of its runs does, whichever was completed last",
+    async ({ store }) => {
+      for (const runId of ["long", "short"]) await store.claimRun("source", runId);
+      await store.append("source", [say("1", "long"), say("2", "short"), say("3", "short")]);
+      await compact(store, "source", 1, { summary: "first" });
+      await store.markRunComplete("source", "short");
+      await store.markRunComplete("source", "long");
+      await store.fork("source", "of both", { afterRunId: "long" });
+      assert.deepEqual([await texts(store, "of both"), (await loaded(store, "of both")).summary], [["3"], "first"]);
+      await store.fork("source", "of short", { afterRunId: "short" });
+      assert.deepEqual(
+        (await archivesIn(store, "of short")).map((archive) => archive.texts),
+        [["2"]],
+      );
+    },
+  ),
 
   archiveCase("A fork takes the messages that no run wrote, archived and active ones", async ({ store }) => {
     await store.append("source", [say("before runs")]);

@@ -108,12 +108,16 @@ export const archiveImportCases = [
   archiveCase("Archives are imported with their messages or after them, and put in place of others", async (bench) => {
     const { store } = bench;
     await store.importThread("thread", { messages: MESSAGES.slice(0, 2) });
-    await store.importThread("thread", { messages: MESSAGES.slice(2), archives: [part(1, 3, { kept: 1 })] });
+    await store.importThread("thread", {
+      messages: MESSAGES.slice(2),
+      archives: [part(1, 3, { kept: 1, system: "" })],
+    });
     let checkpoint = await loaded(store, "thread");
     assert.deepEqual(
       [checkpoint.messages.map(textOf), checkpoint.summary, checkpoint.kept],
       [["4", "5"], "summary 1", 1],
     );
+    assert.equal((await archivesOf(store).read("thread", "a1")).system, "");
     const { revision } = checkpoint;
     const archives = [part(1, 0, { prunedAt: at(50), system: null, extra: {} }), part(2, 1), part(3, 3)];
     assert.equal(await store.importThread("thread", { archives }, { expectedRevision: revision }), revision);
@@ -130,6 +134,8 @@ export const archiveImportCases = [
       ["2", "3", "4"],
     );
     assert.deepEqual([system, extra, previousSummary], ["system 3", { n: 3 }, "summary 2"]);
+    const [info] = (await later.listThreads()).items;
+    assert.deepEqual([info?.messageCount, info?.createdAt, info?.updatedAt], [5, at(0), at(4)]);
     assert.equal((await compact(later, "thread", 0)).archiveId, "a4");
     await later.importThread("thread", { archives: [] });
     assert.deepEqual(await texts(later, "thread"), ["1", "2", "3", "4", "5"]);

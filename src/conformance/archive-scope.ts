@@ -147,6 +147,9 @@ export const archiveScopeCases = [
   ),
 
   searchCase("A search stops at its time limit, or when it is told to, and the store goes on", async ({ store }) => {
+    await archiveTexts(store, "small", ["needle"]);
+    const stopped = { threadId: "small", signal: AbortSignal.abort(new Error("before")) };
+    await assert.rejects(archivesOf(store).search("needle", stopped), { message: "before" });
     // More than can be read in a millisecond: text that has the query's characters everywhere, and nowhere together.
     const text = "x y ".repeat(1000);
     await archiveTexts(

@@ -125,6 +125,31 @@ export const archiveSearchCases = [
     assert.deepEqual(await archives.search("nothing", { limit: 0 }), { hits: [], has_more: false });
   }),
 
+  searchCase("A match is found wherever it stands in a long text", async ({ store }) => {
+    // Each character once, so that each two that stand together are one place.
+    const text = String.fromCodePoint(...Array.from({ length: 20_000 }, (_, i) => 0x4e00 + i));
+    const said = [text, text.slice(0, 10_000), text.slice(10_001)];
+    await archiveTexts(store, "thread", said);
+    for (let start = 0; start < 20_000; start += 1111) {
+      for (const length of [2, 3, 100]) {
+        const query = text.slice(start, start + length);
+        const { hits } = await archivesOf(store).search(query);
+        const expected = said.filter((one) => one.includes(query));
+        assert.equal(hits.length, expected.length, `${length} from ${start}`);
+        for (const { preview } of hits) assert.ok(preview.includes(query.slice(0, 50)), `${length} from ${start}`);
+      }
+    }
+  }),
+
+  searchCase("What nearly matches takes no place of what does", async ({ store }) => {
+    const near = Array.from({ length: 60 }, (_, i) => `Needl e, nEE eed edl dle ${i}`);
+    await archiveTexts(store, "thread", ["needle 1", ...near, "needle 2", ...near]);
+    for (const query of ["needle", "ne"]) {
+      const { hits, has_more } = await archivesOf(store).search(query, { limit: 2 });
+      assert.deepEqual([hits.map(({ preview }) => preview), has_more], [["needle 2", "needle 1"], false]);
+    }
+  }),
+
   searchCase("A source is one hit however often it matches", async ({ store }) => {
     await store.append("thread", [
       assistantMessage([text("needle needle"), text("needle"), toolCall("c", "needle", { a: "needle" })]),

@@ -9,6 +9,7 @@ import { archiveDoorCases } from "./archive-doors.ts";
 import { archiveFetchCases } from "./archive-fetch.ts";
 import { archiveForkCases } from "./archive-forks.ts";
 import { archiveImportCases } from "./archive-import.ts";
+import { archiveLifeCases } from "./archive-life.ts";
 import { archiveQueryCases } from "./archive-queries.ts";
 import { archiveRetentionCases } from "./archive-retention.ts";
 import { archiveScopeCases } from "./archive-scope.ts";
@@ -52,6 +53,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...lifecycleCases,
   ...archiveCases,
   ...archiveDoorCases,
+  ...archiveLifeCases,
   ...archiveRetentionCases,
   ...archiveForkCases,
   ...archiveImportCases,

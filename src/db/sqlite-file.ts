@@ -1,4 +1,11 @@
-/** A path that is to be a SQLite file: where it is, whether it can be one, and who may read it. */
+/**
+ * A path that is to be a SQLite file: where it is, whether it can be one, and who may read it.
+ *
+ * A file that SQLite may have open in this process must not be opened in any other way: on Unix, closing any handle to a
+ * file ends all locks that the process holds on it, and another process could then take the store for unused and remove its
+ * WAL (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_). So the file's
+ * header is read only once SQLite has refused the file.
+ */
 import * as fs from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -10,11 +17,11 @@ export interface OpenedFile {
   path: string;
   /** What SQLite is given. */
   location: string | URL;
-  /** Opened to read, but through a connection that could write. */
+  /** To be opened through a connection that could write, should it turn out to be in WAL mode. */
   couldWrite?: true;
+  /** What SQLite is given where the file is in WAL mode and nothing beside it can be made. */
+  immutable?: URL;
 }
-
-const MAGIC = "SQLite format 3\0";
 
 /**
  * Looks at a path before SQLite does, so that each mistake has an error of its own, and creates the file for its owner
@@ -47,12 +54,14 @@ export function openSqliteFile(path: unknown, readOnly: boolean): OpenedFile {
       `${absolute} or its directory may not be written by this user or on this file system. Open it with readOnly to read it.`,
     );
   }
-  const { wal } = checkHeader(absolute, readOnly);
-  return readOnly && wal ? openWalToRead(absolute, parent) : { path: absolute, location: absolute };
+  if (!readOnly) return { path: absolute, location: absolute };
+  if (stat.size === 0) throw new StoreOpenError(`${absolute} is empty: it holds no store yet.`);
+  return openToRead(absolute, parent);
 }
 
 /** A file in WAL mode can't be read without its -shm, and a reader that makes one can't remove it. */
-function openWalToRead(absolute: string, parent: string): OpenedFile {
+function openToRead(absolute: string, parent: string): OpenedFile {
+  const file = { path: absolute, location: absolute };
   const mayWrite = isAllowed(parent, fs.constants.W_OK) && isAllowed(absolute, fs.constants.W_OK);
   if (fs.existsSync(`${absolute}-wal`)) {
     if (!mayWrite && !fs.existsSync(`${absolute}-shm`)) {
@@ -60,13 +69,14 @@ function openWalToRead(absolute: string, parent: string): OpenedFile {
         `${absolute} has a -wal file that can't be read in a read-only directory. Copy ${absolute} and ${absolute}-wal to a writable one.`,
       );
     }
-    return { path: absolute, location: absolute };
+    return file;
   }
-  // A connection that could write removes what it made when it closes. With no -wal there is nothing it would write.
-  if (mayWrite) return { path: absolute, location: absolute, couldWrite: true };
-  const location = pathToFileURL(absolute);
-  location.searchParams.set("immutable", "1");
-  return { path: absolute, location };
+  // A connection that could write removes what it made when it closes. With no -wal and no -journal there is nothing it
+  // would write.
+  if (mayWrite) return fs.existsSync(`${absolute}-journal`) ? file : { ...file, couldWrite: true };
+  const immutable = pathToFileURL(absolute);
+  immutable.searchParams.set("immutable", "1");
+  return { ...file, immutable };
 }
 
 /** Creates the file that a backup goes to, and gives its absolute path. @throws StoreOpenError, InvalidArgumentError */
@@ -122,34 +132,51 @@ function isAllowed(path: string, mode: number): boolean {
   }
 }
 
+const NOT_A_DATABASE = 26;
+const CORRUPT = 11;
+
+/** Says what is wrong with a file that SQLite has refused, where that can be said better. Gives back any other error. */
+export function explainRefusal(path: string, error: unknown): unknown {
+  const { errcode, cause } = error as { errcode?: unknown; cause?: { errcode?: unknown } };
+  const code = Number(errcode ?? cause?.errcode) & 0xff;
+  if (code === NOT_A_DATABASE) {
+    return new StoreOpenError(`${path} is not a SQLite file. Nothing was changed.`, { cause: error });
+  }
+  return (code === CORRUPT && path !== ":memory:" && cutByPages(path, error)) || error;
+}
+
+/**
+ * Refuses a file whose last page is not whole, which SQLite would not notice.
+ *
+ * @param bytes how many SQLite says that the file has
+ * @throws StoreOpenError
+ */
+export function checkWhole(path: string, bytes: number): void {
+  // A WAL may hold what the file lacks.
+  const size = (name: string) => fs.statSync(name, { throwIfNoEntry: false })?.size ?? 0;
+  if (path === ":memory:" || size(`${path}-wal`) > 0 || size(path) >= bytes) return;
+  throw cutShort(path, size(path), bytes);
+}
+
 /** https://sqlite.org/fileformat.html#the_database_header */
-function checkHeader(path: string, readOnly: boolean): { wal: boolean } {
+function cutByPages(path: string, cause: unknown): StoreOpenError | undefined {
   const header = Buffer.alloc(100);
   const fd = fs.openSync(path, "r");
   let size = 0;
   try {
-    // The size is taken last: another process may be making the file longer.
-    if (fs.readSync(fd, header, 0, 100, 0) > 0) size = fs.fstatSync(fd).size;
+    fs.readSync(fd, header, 0, 100, 0);
+    size = fs.fstatSync(fd).size;
   } finally {
     fs.closeSync(fd);
   }
-  if (size === 0) {
-    if (readOnly) throw new StoreOpenError(`${path} is empty: it holds no store yet.`);
-    return { wal: false };
-  }
-  if (header.toString("latin1", 0, 16) !== MAGIC) {
-    throw new StoreOpenError(`${path} is not a SQLite file. Nothing was changed.`);
-  }
   const stored = header.readUInt16BE(16);
-  const pageSize = stored === 1 ? 65_536 : stored;
-  const pages = header.readUInt32BE(28);
-  const countIsValid = header.readUInt32BE(24) === header.readUInt32BE(92);
-  // A journal or a WAL may hold what the file lacks; SQLite puts it back on the first read.
-  const whole = fs.existsSync(`${path}-wal`) || fs.existsSync(`${path}-journal`);
-  if (countIsValid && !whole && size < pages * pageSize) {
-    throw new StoreOpenError(
-      `${path} was cut short: it has ${size} bytes of ${pages * pageSize}. Restore a backup, or recover what is left with sqlite3's ".recover".`,
-    );
-  }
-  return { wal: header[18] === 2 };
+  const whole = header.readUInt32BE(28) * (stored === 1 ? 65_536 : stored);
+  return size < whole ? cutShort(path, size, whole, cause) : undefined;
+}
+
+function cutShort(path: string, size: number, whole: number, cause?: unknown): StoreOpenError {
+  return new StoreOpenError(
+    `${path} was cut short: it has ${size} bytes of ${whole}. Restore a backup, or recover what is left with sqlite3's ".recover".`,
+    { cause },
+  );
 }

@@ -10,11 +10,13 @@ import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
 import { LockWait } from "./lock-wait.ts";
-import { createBackupFile, type OpenedFile } from "./sqlite-file.ts";
+import { checkWhole, createBackupFile, explainRefusal, type OpenedFile } from "./sqlite-file.ts";
+import { runSteps, type Steps } from "./steps.ts";
 import { WorkInFlight } from "./work.ts";
 
 export type Row = Record<string, sqlite.SQLOutputValue>;
 export type { StatementSync } from "node:sqlite";
+export type { Steps } from "./steps.ts";
 
 export interface SqliteOptions {
   /** Open without ever writing. (Default: false) */
@@ -34,10 +36,15 @@ export interface SqliteOptions {
 // loss of power just after a commit can bring the journal back and undo the commit (https://sqlite.org/pragma.html#pragma_synchronous).
 const SYNCHRONOUS = { full: "EXTRA", normal: "NORMAL", off: "OFF" } as const;
 
+const SIZE = "SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size";
+
 const SQLITE_BUSY = 5;
+const SQLITE_CANTOPEN = 14;
 
 interface Write {
   run: () => unknown;
+  /** In place of `run`. */
+  steps?: () => Steps<unknown>;
   /** Since another program was first found to have the lock. */
   wait?: LockWait;
   settle: PromiseWithResolvers<unknown>;
@@ -69,31 +76,45 @@ export class SqliteStore {
    * @throws StoreOpenError, LockTimeoutError, StoreError
    */
   static async open(file: OpenedFile, options: SqliteOptions = {}): Promise<SqliteStore> {
+    const { path, location, couldWrite = false, immutable } = file;
+    const asReader = (options.readOnly ?? false) && !couldWrite;
+    let store: SqliteStore;
+    try {
+      store = await SqliteStore.#connect(path, location, asReader, options);
+    } catch (error) {
+      if (!immutable || codeOf(error) !== SQLITE_CANTOPEN) throw wrapDriverError(explainRefusal(path, error));
+      return await SqliteStore.#connect(path, immutable, true, options);
+    }
+    if (!couldWrite || store.#db.prepare("PRAGMA journal_mode").get()?.journal_mode === "wal") return store;
+    store.#db.close();
+    return await SqliteStore.#connect(path, location, true, options);
+  }
+
+  static async #connect(path: string, location: string | URL, asReader: boolean, options: SqliteOptions) {
     const { readOnly = false, busyTimeoutMs = 5000, durability = "full" } = options;
     let db: sqlite.DatabaseSync;
     try {
-      db = new sqlite.DatabaseSync(file.location, { readOnly: readOnly && !file.couldWrite });
+      db = new sqlite.DatabaseSync(location, { readOnly: asReader });
     } catch (error) {
       // Node takes a URL since 22.15.
-      if (error instanceof TypeError && file.location instanceof URL) {
+      if (error instanceof TypeError && location instanceof URL) {
         throw new StoreOpenError(
-          `${file.path} is in WAL mode and its directory may not be written: reading it there needs Node 22.15 or later. Copy it to a writable directory.`,
+          `${path} is in WAL mode and its directory may not be written: reading it there needs Node 22.15 or later. Copy it to a writable directory.`,
           { cause: error },
         );
       }
-      throw wrapDriverError(error);
+      throw error;
     }
-    const store = new SqliteStore(db, file.path, readOnly, busyTimeoutMs);
+    const store = new SqliteStore(db, path, readOnly, busyTimeoutMs);
     try {
       db.exec("PRAGMA busy_timeout = 0; PRAGMA temp_store = MEMORY");
-      // The first read takes a lock, meets damage, and finishes what a crashed writer left behind. Setting `synchronous`
-      // reads the file too.
-      await store.#retryWhileBusy(() =>
-        db.exec(`SELECT 1 FROM sqlite_master LIMIT 1; PRAGMA synchronous = ${SYNCHRONOUS[durability]}`),
-      );
+      // The first read takes a lock, meets damage, and finishes what a crashed writer left behind.
+      await store.#read(() => checkWhole(path, Number(db.prepare(SIZE).get()?.bytes)));
+      // Setting this reads the file too.
+      await store.#retryWhileBusy(() => db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[durability]}`));
     } catch (error) {
       db.close();
-      throw wrapDriverError(error);
+      throw error;
     }
     return store;
   }
@@ -144,6 +165,19 @@ export class SqliteStore {
     if (this.readOnly) throw new StoreReadOnlyError(operation);
     const settle = Promise.withResolvers<unknown>();
     this.#queue.push({ run, settle });
+    if (!this.#flushing) void this.#flush();
+    return (await this.#work.track(settle.promise)) as T;
+  }
+
+  /**
+   * As {@link SqliteStore.write}, for what takes long: a transaction of its own, which gives the event loop turns. Until it has
+   * committed, other writes and the reads of this store wait.
+   */
+  async writeInSteps<T>(operation: string, steps: () => Steps<T>): Promise<T> {
+    this.assertOpen(operation);
+    if (this.readOnly) throw new StoreReadOnlyError(operation);
+    const settle = Promise.withResolvers<unknown>();
+    this.#queue.push({ run: () => undefined, steps, settle });
     if (!this.#flushing) void this.#flush();
     return (await this.#work.track(settle.promise)) as T;
   }
@@ -202,9 +236,15 @@ export class SqliteStore {
     while (this.#queue.length > 0) {
       const busy = this.#begin();
       if (busy) await sleep(this.#waitOrExpire(busy));
-      else await this.#commitTogether(this.#queue.splice(0));
+      else await this.#commitTogether(this.#nextBatch());
     }
     this.#flushing = false;
+  }
+
+  /** What goes into one transaction: all that is queued, up to work in steps, which has its own. */
+  #nextBatch(): Write[] {
+    const slow = this.#queue.findIndex(({ steps }) => steps !== undefined);
+    return this.#queue.splice(0, slow === -1 ? this.#queue.length : Math.max(1, slow));
   }
 
   /** Takes the write lock. Gives SQLite's error while another program has it; any other failure ends what is queued. */
@@ -235,7 +275,12 @@ export class SqliteStore {
     const commit = Promise.withResolvers<void>();
     try {
       const alone = batch.length === 1;
-      for (const write of batch) this.#attempt(write, alone);
+      for (const write of batch) {
+        if (write.steps) {
+          this.#commit = commit.promise;
+          write.outcome = await runSteps(write.steps);
+        } else this.#attempt(write, alone);
+      }
       if (alone && batch[0]?.outcome && "error" in batch[0].outcome) this.#rollback();
       else {
         let wait: LockWait | undefined;
@@ -330,8 +375,14 @@ function setJournalMode(db: sqlite.DatabaseSync, mode: string): void {
   }
 }
 
-/** Whether SQLite says that another program holds a lock. The low byte of an extended code is the plain code. */
+/** Whether SQLite says that another program holds a lock. */
 function isBusy(error: unknown): boolean {
-  const code = (error as { errcode?: unknown } | undefined)?.errcode;
-  return typeof code === "number" && (code & 0xff) === SQLITE_BUSY;
+  return codeOf(error) === SQLITE_BUSY;
+}
+
+/** SQLite's code; the low byte of an extended one is the plain code. */
+function codeOf(error: unknown): number | undefined {
+  const wrapped = error instanceof StoreError ? error.cause : error;
+  const code = (wrapped as { errcode?: unknown } | undefined)?.errcode;
+  return typeof code === "number" ? code & 0xff : undefined;
 }

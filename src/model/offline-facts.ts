@@ -48,10 +48,13 @@ export function subjectAsked(text: string): string | undefined {
 
 /** The latest value that the user, a tool or a summary gave for a subject, however it was spelt. */
 export function recall(messages: readonly Message[], subject: string): string | undefined {
-  return messages
-    .filter((message) => message.role !== "assistant")
-    .flatMap((message) => factsIn(textOf(message)))
-    .findLast((fact) => foldSpelling(fact.subject) === foldSpelling(subject))?.value;
+  const told = messages.filter((message) => message.role !== "assistant");
+  return told.map((message) => factAbout(subject, textOf(message))).findLast((value) => value !== undefined);
+}
+
+/** The last value that a text gives for a subject. */
+export function factAbout(subject: string, text: string): string | undefined {
+  return factsIn(text).findLast((fact) => foldSpelling(fact.subject) === foldSpelling(subject))?.value;
 }
 
 /** British and American spellings come out the same. */

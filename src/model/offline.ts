@@ -5,10 +5,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { text, textOf, toolCall } from "../messages/construct.ts";
 import type { AssistantBlock, Message, ToolResultMessage } from "../messages/schema.ts";
+import { quotedMessages } from "../messages/summary.ts";
 import { newId } from "../util/ids.ts";
 import type { Model, ModelEvent, ModelRequest, ToolSpec } from "./model.ts";
 import { callsAsked } from "./offline-calls.ts";
 import { factsIn, recall, subjectAsked } from "./offline-facts.ts";
+import { goOnLookingUp, lookUp } from "./offline-memory.ts";
 
 const WAIT = /^\s*wait\s+(\d{1,6})\s*ms\b/i;
 
@@ -50,9 +52,26 @@ export class OfflineModel implements Model {
 
 function answer({ messages, tools }: ModelRequest): AssistantBlock[] {
   const last = messages.at(-1);
-  if (last?.role === "tool_result") return [text(report(messages))];
+  if (last?.role === "tool_result") return goOnLookingUp(messages) ?? [text(report(messages))];
   if (last?.role !== "user") return [text(`Say something first. ${introduction(tools)}`)];
-  return reply(textOf(last), messages, tools);
+  const said = textOf(last);
+  const quoted = quotedMessages(said);
+  return quoted ? [text(summaryOf(quoted))] : reply(said, messages, tools);
+}
+
+/** How many of the last messages a summary mentions, and how many words of each. */
+const MENTIONED = 4;
+const MENTIONED_WORDS = 12;
+
+/** A summary by rules: how much there was, and how the last of it began. The rest can only be looked up. */
+function summaryOf(quoted: readonly { role: string; text: string }[]): string {
+  const spoken = quoted.filter(({ role, text }) => role !== "tool" && text.trim() !== "");
+  const lines = spoken.slice(-MENTIONED).map(({ role, text }) => {
+    const all = text.trim().split(/\s+/);
+    return `- ${role}: ${all.slice(0, MENTIONED_WORDS).join(" ")}${all.length > MENTIONED_WORDS ? " …" : ""}`;
+  });
+  const head = `${quoted.length} messages were set aside. The offline model, which is no language model, noted the last of them:`;
+  return [head, ...lines].join("\n");
 }
 
 /** One line for each result that came since the model last spoke. */
@@ -83,6 +102,8 @@ function reply(said: string, messages: readonly Message[], tools: readonly ToolS
   if (subject) {
     const value = recall(messages, subject);
     if (value) return [text(`You said ${value}.`)];
+    const looking = lookUp(subject, tools);
+    if (looking) return looking;
     return [text(`I don't know your ${subject}: nobody has said it in this thread.`)];
   }
   const facts = factsIn(said);

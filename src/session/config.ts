@@ -29,7 +29,7 @@ export interface PersistenceOptions {
   /** `never` refuses a directory that holds a conversation: it is neither restored nor overwritten. (Default: "if_present") */
   restore?: "if_present" | "never" | undefined;
   memory_retention?: {
-    /** How many archives to keep, 0 to 1,000,000; 0 keeps all. (Default: 5) */
+    /** How many archives to keep, 0 to 10,000; 0 keeps all. (Default: 5) */
     max_archives?: number | undefined;
   };
   /** Record every event of the agent in events.jsonl. (Default: false) */
@@ -171,7 +171,7 @@ function check(value: unknown, base: string, locate: Locate): SessionConfig {
   const common: Common = {
     restore: top.choice("restore", ["if_present", "never"]) ?? "if_present",
     memory_retention: {
-      max_archives: top.under("memory_retention", ["max_archives"]).number("max_archives", 0, 1_000_000) ?? 5,
+      max_archives: top.under("memory_retention", ["max_archives"]).number("max_archives", 0, 10_000) ?? 5,
     },
     compaction: checkCompaction(top),
     search: checkSearch(top),

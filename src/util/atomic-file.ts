@@ -119,7 +119,7 @@ async function renameHeld(from: string, to: string, system: AtomicFileSystem): P
 }
 
 /** Makes the names in a directory durable, as far as its file system can. */
-async function syncDirectory(path: string, system: AtomicFileSystem): Promise<void> {
+export async function syncDirectory(path: string, system: AtomicFileSystem = fs): Promise<void> {
   try {
     const directory = await system.open(path, "r");
     try {

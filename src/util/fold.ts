@@ -3,7 +3,8 @@
  *
  * - Both sides are NFC: "é" is found however it was typed. A lone surrogate and U+0000 count as U+FFFD.
  * - Folded text also forgets case, as Unicode's full case folding does: ß, ẞ and SS are alike, as are the ligature ﬁ and
- *   "fi", and ς, σ and Σ. The dotless ı counts as i; İ is an i with a dot above it, so "i" finds it too.
+ *   "fi", and ς, σ and Σ. The dotless ı counts as i. İ is an i with a mark, a dot above: "xyi" finds "xyİ",
+ *   and "ist" does not find "İst", as with any letter and its mark.
  *
  * Accents count: "e" does not find "é".
  */
@@ -21,12 +22,24 @@ export function foldCase(normal: string): string {
 
 /** The index in `normal` of what stands at `index` in its folded text. */
 export function unfoldIndex(normal: string, index: number): number {
-  let folded = 0;
   let at = 0;
-  for (const character of normal) {
-    folded += foldCase(character).length;
-    if (folded > index) break;
-    at += character.length;
+  let left = index;
+  // In long strides as far as they go, since a text may have millions of characters; then by the character.
+  for (const stride of [4096, 1]) {
+    for (;;) {
+      const part = wholeCharacters(normal, at, stride);
+      const { length } = foldCase(part);
+      if (part === "" || length > left) break;
+      at += part.length;
+      left -= length;
+    }
   }
   return at;
+}
+
+/** So many units of a text from `start` on, and one more where that would be half a character. */
+function wholeCharacters(text: string, start: number, units: number): string {
+  const end = start + units;
+  const last = text.charCodeAt(end - 1);
+  return text.slice(start, last >= 0xd800 && last <= 0xdbff ? end + 1 : end);
 }

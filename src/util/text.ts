@@ -2,7 +2,7 @@
 
 // Escape sequences could move the cursor, rename the window or type into the shell; overrides of direction show text
 // in another order than it has. New lines and tabs are harmless where several lines are.
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+export const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Stored text as a terminal may show it: control characters and overrides of direction are made visible. */
 export function harmless(text: string): string {

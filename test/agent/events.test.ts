@@ -16,6 +16,23 @@ const look = tool("look", (_args, { update }) => {
 });
 
 describe("events", () => {
+  test("all go to the agent's own onEvent as well, before the prompt's", async () => {
+    const seen: string[] = [];
+    const agent = new Agent({
+      model: new ScriptedModel(["One.", "Two."]),
+      checkpointer: new MemoryCheckpointer(),
+      threadId: THREAD,
+      onEvent: ({ type }) => seen.push(`agent ${type}`),
+    });
+    await agent.prompt("first", { runId: "one", onEvent: ({ type }) => seen.push(`prompt ${type}`) });
+    const types = seen.filter((_, i) => i % 2 === 0).map((name) => name.replace("agent ", ""));
+    expect(seen).toEqual(types.flatMap((type) => [`agent ${type}`, `prompt ${type}`]));
+    expect(types.at(-1)).toBe("run_end");
+    seen.length = 0;
+    await agent.forkOnce("aside", { afterRunId: "one" });
+    expect(seen).toEqual(types.map((type) => `agent ${type}`));
+  });
+
   test("come in order, each with its run's id, and messages only when they are stored", async () => {
     const file = new TestFile();
     const stored: number[] = [];

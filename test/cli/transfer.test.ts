@@ -252,7 +252,11 @@ describe("export and import", () => {
         (all) => all.splice(9, 2, message(10).slice(0, 9) + message(11)),
         /^Line 10 is not JSON/,
       ],
-      ["an unknown type", (all) => all.splice(7, 0, '{"type":"archive"}'), /^Line 8 is of an unknown type, "archive"/],
+      [
+        "an unknown type",
+        (all) => all.splice(7, 0, '{"type":"attachment"}'),
+        /^Line 8 is of an unknown type, "attachment"/,
+      ],
       [
         "a message that is none",
         (all) => all.splice(7, 1, message(8).replace('"role":"user"', '"role":"robot"')),

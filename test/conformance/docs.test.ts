@@ -24,7 +24,7 @@ test.each(["examples/backend/conformance.test.ts", "test/conformance/example.tes
 
 test("docs/backends.md names every capability and every part of a ConformanceStore", async () => {
   const page = await readFile("docs/backends.md", "utf8");
-  const names = ["durable", "multiProcess", "archives", "backup", "integrityCheck"];
+  const names = ["durable", "multiProcess", "archives", "search", "backup", "integrityCheck"];
   const parts = ["checkpointer", "reopen", "plantRow", "openCopy", "dispose"];
   for (const name of [...names, ...parts]) expect(page).toContain(`\`${name}`);
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { FileCheckpointer } from "../../examples/backend/file-checkpointer.ts";
 import type { Checkpointer } from "../../src/checkpoint/checkpointer.ts";
+import { JsonCheckpointer } from "../../src/checkpoint/json/checkpointer.ts";
 import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts";
 import type { PendingRequest } from "../../src/checkpoint/pending.ts";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
@@ -11,6 +12,10 @@ import { tempDir } from "../support/temp.ts";
 
 const KINDS = {
   sqlite: () => SqliteCheckpointer.open(join(tempDir(), "threads.db")),
+  json: async () => {
+    const directory = tempDir();
+    return await JsonCheckpointer.open({ state: join(directory, "state.json"), memory: join(directory, "memory") });
+  },
   memory: async () => new MemoryCheckpointer(),
   file: () => FileCheckpointer.open(join(tempDir(), "threads")),
 } satisfies Record<string, () => Promise<Checkpointer>>;

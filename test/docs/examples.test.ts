@@ -9,7 +9,7 @@ import { anthropicStream, type ProviderServer, startProviderServer } from "../su
 import { expectedLines, type Program, programsOf } from "./blocks.ts";
 
 const exec = promisify(execFile);
-const PAGES = ["agent", "archives", "sqlite", "messages", "models", "errors", "copying", "history"];
+const PAGES = ["agent", "archives", "sessions", "sqlite", "messages", "models", "errors", "copying", "history"];
 const programs = PAGES.flatMap((name) => programsOf(`docs/${name}.md`));
 const PACKAGES = ["zod", "valibot", "arktype", "@valibot", "@ai-sdk", "@types"];
 

@@ -55,8 +55,10 @@ const agentOptions: All<keyof AgentOptions> = {
   approve: true,
   middleware: true,
   retry: true,
+  compaction: true,
   checkpointer: true,
   threadId: true,
+  onEvent: true,
 };
 const statuses: All<AgentResult["status"]> = { completed: true, suspended: true, aborted: true, failed: true };
 const results: All<keyof AgentResult> = {
@@ -84,6 +86,10 @@ const events: All<AgentEvent["type"]> = {
   turn_end: true,
   pending: true,
   answer: true,
+  compaction_start: true,
+  compaction_end: true,
+  compaction_failed: true,
+  retention_failed: true,
   run_end: true,
 };
 const hooks: All<keyof Middleware> = {

@@ -90,4 +90,21 @@ describe("S7 S11", () => {
       expect(unfoldIndex(normal, foldedAt)).toBe(normal.length);
     });
   });
+
+  test("also far into a long text", () => {
+    fc.assert(
+      fc.property(fc.array(hardText, { minLength: 1, maxLength: 5 }), fc.nat({ max: 30_000 }), (parts, index) => {
+        const normal = normalText(`${parts.join("").repeat(2000)}a`);
+        let folded = 0;
+        let at = 0;
+        for (const character of normal) {
+          folded += foldCase(character).length;
+          if (folded > index) break;
+          at += character.length;
+        }
+        expect(unfoldIndex(normal, index)).toBe(at);
+      }),
+      { numRuns: 50 },
+    );
+  });
 });

@@ -20,6 +20,8 @@ const sourceOf = (text: string) => ({
   createdAt: new Date(0),
   message: userMessage(text),
 });
+const hit = (text: string, query: string, previewBytes: number) =>
+  hitOf(sourceOf(text), queryOf(query), previewBytes, new SearchTimer(60_000, undefined));
 /** Characters of one to four bytes, combining marks, joined emoji, and those that grow when they are folded. */
 const unit = fc.constantFrom(..."ab \n…éeßİﬁΐ用户😀🇩🇪\u0301\u0308\u200d", "👨‍👩‍👧", "e\u0301");
 const text = (maxLength: number) =>
@@ -29,13 +31,12 @@ const text = (maxLength: number) =>
   );
 
 describe("preview", () => {
-  test("keeps to its bytes, shows the match, and is a piece of the text", () => {
-    fc.assert(
-      fc.property(text(200), text(200), fc.integer({ min: 36, max: 400 }), (before, after, previewBytes) => {
+  test("keeps to its bytes, shows the match, and is a piece of the text", async () => {
+    await fc.assert(
+      fc.asyncProperty(text(200), text(200), fc.integer({ min: 36, max: 400 }), async (before, after, previewBytes) => {
         // Marks that follow a letter would make it another one.
         const whole = `${before}|NEEDLE|${after}`;
-        const hit = hitOf(sourceOf(whole), queryOf("needle"), previewBytes);
-        const preview = hit?.preview ?? expect.fail("no hit");
+        const preview = (await hit(whole, "needle", previewBytes))?.preview ?? expect.fail("no hit");
         expect(Buffer.byteLength(preview)).toBeLessThanOrEqual(previewBytes);
         expect(preview.isWellFormed()).toBe(true);
         expect(preview).toContain("NEEDLE");
@@ -49,37 +50,70 @@ describe("preview", () => {
     );
   });
 
-  test("shows a third of its room before the match and the rest after it", () => {
+  test("shows a third of its room before the match and the rest after it", async () => {
     const whole = `${"b".repeat(1000)}NEEDLE${"a".repeat(1000)}`;
-    const preview = hitOf(sourceOf(whole), queryOf("NEEDLE"), 306)?.preview;
-    expect(preview).toBe(`…${"b".repeat(100)}NEEDLE${"a".repeat(194)}…`);
+    expect((await hit(whole, "NEEDLE", 306))?.preview).toBe(`…${"b".repeat(100)}NEEDLE${"a".repeat(194)}…`);
   });
 
-  test("is the whole text when that fits, and just not when it doesn't", () => {
+  test("is the whole text when that fits, and just not when it doesn't", async () => {
     const fits = `${"é".repeat(20)}needle`;
-    expect(hitOf(sourceOf(fits), queryOf("needle"), 46)?.preview).toBe(fits);
-    expect(hitOf(sourceOf(fits), queryOf("needle"), 45)?.preview).toBe(`…${"é".repeat(6)}needle`);
+    expect((await hit(fits, "needle", 46))?.preview).toBe(fits);
+    expect((await hit(fits, "needle", 45))?.preview).toBe(`…${"é".repeat(6)}needle`);
   });
 
-  test("is there for any text that holds the query, of any length", () => {
-    fc.assert(
-      fc.property(
+  test("is there for any text that holds the query, of any length", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         text(60),
         text(60),
         text(60),
         fc.integer({ min: 16, max: 60 }),
-        (before, query, after, previewBytes) => {
+        async (before, query, after, previewBytes) => {
           // Parts that were normalised apart can join otherwise.
           const whole = normalText(before + query + after);
           const wanted = queryOf(query);
-          const hit = hitOf(sourceOf(whole), wanted, previewBytes);
-          expect(hit !== undefined).toBe(comparable(whole, wanted).includes(wanted.text));
-          expect(Buffer.byteLength(hit?.preview ?? "")).toBeLessThanOrEqual(previewBytes);
-          expect(hit?.preview.isWellFormed() ?? true).toBe(true);
+          const found = await hit(whole, query, previewBytes);
+          expect(found !== undefined).toBe(comparable(whole, wanted).includes(wanted.text));
+          expect(Buffer.byteLength(found?.preview ?? "")).toBeLessThanOrEqual(previewBytes);
+          expect(found?.preview.isWellFormed() ?? true).toBe(true);
         },
       ),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe("a long text", () => {
+  const filler = "ab é e\u0301 각 \u1112\u1161\u11ab 😀 ".repeat(20_000);
+
+  test.for([
+    ["at the start", 0],
+    ["across the end of a piece", 128 * 1024 - 3],
+    ["just after it", 128 * 1024],
+    ["deep inside", 300_001],
+    ["at the end", filler.length],
+  ] as const)("is found in as a short one is, %s", async ([, at]) => {
+    for (const needle of ["NEEDLE", "e\u0301\u0301NEEDLE\u1112\u1161\u11ab", `NEEDLE ${"x\u0301".repeat(1000)}`, "✂"]) {
+      const cut = filler.slice(0, at).toWellFormed();
+      const whole = `${cut}|${needle}|${filler.slice(at)}`;
+      const preview = (await hit(whole, needle, 400))?.preview;
+      expect(preview).toContain(normalText(needle).slice(0, 60));
+      expect(Buffer.byteLength(preview ?? "")).toBeLessThanOrEqual(400);
+      expect(preview?.startsWith("…")).toBe(at > 0);
+      expect(preview?.endsWith("…")).toBe(at < filler.length || needle.length > 400);
+    }
+    expect(await hit(filler, "needle", 400)).toBeUndefined();
+  });
+
+  test("of 20 MB leaves the event loop free, and stops at its time limit", async () => {
+    const whole = "Long text, and é. ".repeat(1_200_000);
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    expect(await hit(whole, "needle", 400)).toBeUndefined();
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(5);
+    const limited = hitOf(sourceOf(whole), queryOf("needle"), 400, new SearchTimer(1, undefined));
+    await expect(limited).rejects.toMatchObject({ code: "search_timeout" });
   });
 });
 

@@ -156,3 +156,50 @@ test("stops with the reason of the signal, between words and while it waits", as
   expect(await failure(answer)).toBe(reason);
   expect(await talk("wait 1 ms")).toBe("I waited 1 ms.");
 });
+
+describe("looking up what it no longer sees", () => {
+  const memory = [tool("memory_search"), tool("memory_fetch")];
+  const asked = userMessage("What is my favourite colour?");
+
+  async function next(...results: { name: string; result: unknown; failed?: true }[]) {
+    const messages: Message[] = [asked];
+    for (const { name, result, failed } of results) {
+      const call = { id: name, name };
+      messages.push(assistantMessage([{ type: "tool_call", ...call, arguments: {} }]));
+      messages.push(toolResultMessage(call, JSON.stringify(result), failed ? { is_error: true } : {}));
+    }
+    const { message } = await ask(new OfflineModel(), messages, { tools: memory });
+    return message.content.map((block) =>
+      block.type === "tool_call" ? [block.name, block.arguments] : textOf(message),
+    );
+  }
+
+  test("it searches, fetches the hit that tells it, and answers", async () => {
+    expect(await next()).toEqual([["memory_search", { query: "favourite colour" }]]);
+    const hits = [
+      { archive_id: "a2", source_id: "9", role: "assistant", preview: "I know your favourite colour." },
+      { archive_id: "a1", source_id: "3", role: "user", preview: "Well. My favorite color is teal." },
+    ];
+    const search = { name: "memory_search", result: { hits, has_more: false } };
+    expect(await next(search)).toEqual([["memory_fetch", { archive_id: "a1", source_id: "3" }]]);
+    const fetched = { name: "memory_fetch", result: { text: "Well. My favorite color is teal.", has_more: false } };
+    expect(await next(search, fetched)).toEqual(["I looked it up: you said teal."]);
+  });
+
+  test("it says when nothing is found, when it was not said there, and what failed", async () => {
+    expect(await next({ name: "memory_search", result: { hits: [] } })).toEqual([
+      "I looked, and found nothing about your favourite colour.",
+    ]);
+    expect(await next({ name: "memory_fetch", result: { text: "Hello" } })).toEqual([
+      "I looked, and your favourite colour was not said there.",
+    ]);
+    const failed = await next({ name: "memory_search", result: "out of time", failed: true });
+    expect(failed).toEqual(['memory_search failed: "out of time"']);
+  });
+
+  test("what it sees it does not look up, and without the tools it says that it does not know", async () => {
+    const messages = [userMessage("My favourite colour is teal."), asked];
+    expect(textOf((await ask(new OfflineModel(), messages, { tools: memory })).message)).toBe("You said teal.");
+    expect(textOf((await ask(new OfflineModel(), [asked], { tools })).message)).toContain("I don't know");
+  });
+});

@@ -179,7 +179,7 @@ describe("what is refused, with the key and the line", () => {
       "memory_retention.max_archives",
       6,
       19,
-      "from 0 to 1000000, not -1",
+      "from 0 to 10000, not -1",
     ],
     [
       "a fraction",
@@ -302,7 +302,7 @@ describe("what is refused, with the key and the line", () => {
   test("a plain object's mistake names the key", () => {
     const error = refusal(() => checkSessionConfig({ directory: "/s", memory_retention: { max_archives: -1 } }));
     expect(error.message).toBe(
-      "persistence.memory_retention.max_archives must be a whole number from 0 to 1000000, not -1.",
+      "persistence.memory_retention.max_archives must be a whole number from 0 to 10000, not -1.",
     );
     expect(error).toMatchObject({ key: "persistence.memory_retention.max_archives", file: undefined, line: undefined });
   });

@@ -1,9 +1,11 @@
 /** Many writers on one file: in one process, in several, and while another program holds the lock. */
 import { once } from "node:events";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
+import { SqliteMemoryHistory } from "../../src/history/sqlite/history.ts";
 import { textOf, userMessage } from "../../src/messages/construct.ts";
 import { ended, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
@@ -35,6 +37,27 @@ test("C1 C4 20 processes open one new file at once and append 50 messages each t
     expect(own).toEqual(Array.from({ length: 50 }, (_, n) => `w${i} ${n}`));
   }
 }, 60_000);
+
+// Without its lock the store would count as unused: the next program to close the file would remove the WAL with what was
+// appended. Python's SQLite does.
+test.for([
+  ["to read", async (path: string) => await (await SqliteCheckpointer.open(path, { readOnly: true })).close()],
+  ["to write", async (path: string) => await (await SqliteCheckpointer.open(path)).close()],
+  ["as a memory history", async (path: string) => await SqliteMemoryHistory.open(path).catch(() => undefined)],
+] as const)(
+  "D9 opening a file again %s leaves the locks that this process has on it",
+  async ([, openAgain], { skip }) => {
+    if (!existsSync("/proc/locks")) skip("Only Linux lists the locks.");
+    const path = join(tempDir(), "a.db");
+    await using store = await SqliteCheckpointer.open(path, { journalMode: "wal" });
+    await store.append("t", [userMessage("one")]);
+    const { ino } = statSync(path);
+    const ours = () => readFileSync("/proc/locks", "utf8").match(new RegExp(` ${process.pid} \\S+:${ino} `, "g"));
+    expect(ours()).toHaveLength(1);
+    await openAgain(path);
+    expect(ours()).toHaveLength(1);
+  },
+);
 
 test("C5 a write that follows another connection's commit starts afresh, without an error", async () => {
   const path = join(tempDir(), "a.db");

@@ -92,7 +92,7 @@ describe("a path that can't be a store is refused, in a sentence of its own, and
     for (const readOnly of [false, true]) {
       await expect(SqliteCheckpointer.open(path, { readOnly })).rejects.toMatchObject({
         code: "schema_mismatch",
-        expected: 1,
+        expected: 2,
         actual: 99,
       });
     }

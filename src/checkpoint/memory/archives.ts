@@ -109,7 +109,7 @@ export class MemoryArchives implements ArchiveStore {
       if (timer.isSliceOver) await timer.breathe();
       const { position, createdAt } = stored;
       const source = { threadId: id, archiveId, position, createdAt, message: readMessage(stored) };
-      const hit = hitOf(source, query, previewBytes);
+      const hit = await hitOf(source, query, previewBytes, timer);
       if (hit && hits.length === limit) return { hits, has_more: true };
       if (hit) hits.push(hit);
     }

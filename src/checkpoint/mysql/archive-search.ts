@@ -60,7 +60,7 @@ export async function searchArchives(
         if (timer.isSliceOver) await timer.breathe();
         const id = slice[Number(row.n)]?.threadId ?? "";
         const source = sourceOf(tables.prefix, id, row, met.get(id));
-        const hit = source && hitOf(source, query, previewBytes);
+        const hit = source && (await hitOf(source, query, previewBytes, timer));
         if (hit && hits.length === limit) return { hits, has_more: true };
         if (hit) hits.push(hit);
       }

@@ -380,11 +380,7 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const admitted = admitPart(part);
-    if (this.capabilities.archives !== true && admitted.archives && admitted.archives.length > 0) {
-      throw new UnsupportedError(BACKEND, "importThread with archives", this.capabilities.archives.reason);
-    }
-    const given = importOf(threadId, expected, admitted, this.#store.maxPacket);
+    const given = importOf(threadId, expected, admitPart(part, this.capabilities), this.#store.maxPacket);
     return await this.#store.write("importThread", (session) => importPart(session, this.#tables, given));
   }
 

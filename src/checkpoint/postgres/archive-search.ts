@@ -44,7 +44,7 @@ export async function searchArchives(
       for (const row of await reader.rows(slice)) {
         if (timer.isSliceOver) await timer.breathe();
         const source = reader.sourceOf(row);
-        const hit = source && hitOf(source, query, previewBytes);
+        const hit = source && (await hitOf(source, query, previewBytes, timer));
         if (hit && hits.length === limit) return { hits, has_more: true };
         if (hit) hits.push(hit);
       }

@@ -364,11 +364,8 @@ export class PostgresCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const admitted = admitPart(part);
+    const admitted = admitPart(part, this.capabilities);
     const archives = admitted.archives ?? [];
-    if (archives.length > 0 && this.capabilities.archives !== true) {
-      throw new UnsupportedError(BACKEND, "importThread with archives", this.capabilities.archives.reason);
-    }
     const queries: Query[] = [[Q.IMPORT, importValues(threadId, expected, admitted)]];
     if (this.archives && admitted.archives) {
       if (this.#tables.indexed) queries.push([C.DROP_SOURCES, [threadId]]);

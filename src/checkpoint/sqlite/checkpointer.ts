@@ -1,6 +1,6 @@
 /** The SQLite engine: CubeLoop's file, one log of messages for all threads of it. */
 
-import { type SqliteOptions, SqliteStore } from "../../db/sqlite.ts";
+import { type SqliteOptions, SqliteStore, type Steps } from "../../db/sqlite.ts";
 import { openSqliteFile } from "../../db/sqlite-file.ts";
 import { checkSqliteOptions } from "../../db/sqlite-options.ts";
 import { admitMessages } from "../../messages/admit.ts";
@@ -15,6 +15,7 @@ import {
   checkThreadId,
   MAX_RUN_ID_LENGTH,
 } from "../../util/ids.ts";
+import type { ContextAfter } from "../archives.ts";
 import type {
   Capabilities,
   Checkpoint,
@@ -39,6 +40,9 @@ import {
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
+import { lastArchive } from "./archive-rows.ts";
+import { deleteArchives, forkArchives, forkedArchives, putArchives } from "./archive-writes.ts";
+import { SqliteArchives } from "./archives.ts";
 import { listHitlAnswers, listMessages, listRuns, listThreads } from "./listings.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readJson, readMessage } from "./rows.ts";
@@ -47,22 +51,36 @@ import { mergeExtra, putPart } from "./writes.ts";
 
 export type { SqliteOptions };
 
+export interface SqliteCheckpointerOptions extends SqliteOptions {
+  /** Told how far an index of older archives has come, which opening makes. (Default: nobody) */
+  onUpgrade?: ((done: number, total: number) => void) | undefined;
+}
+
 export class SqliteCheckpointer implements Checkpointer {
   readonly capabilities: Capabilities;
   /** The absolute path of the file, or ":memory:". */
   readonly path: string;
+  readonly archives: SqliteArchives;
   readonly #store: SqliteStore;
 
   private constructor(store: SqliteStore, path: string) {
     this.#store = store;
     this.path = path;
+    this.archives = new SqliteArchives(store, {
+      standing: (threadId, expected) => {
+        const revision = this.#checkRevision(threadId, expected);
+        if (!this.#exists(threadId)) throw new ThreadNotFoundError(threadId);
+        return revision;
+      },
+      contextAfter: (threadId, afterRunId) => this.#contextAfter(threadId, afterRunId),
+    });
     const inMemory = path === ":memory:" ? { reason: "It lives in this process's memory (:memory:)." } : true;
     this.capabilities = {
       backend: BACKEND,
       durable: inMemory,
       multiProcess: inMemory,
-      archives: { reason: "This version keeps no archives." },
-      search: { reason: "This version keeps no archives." },
+      archives: true,
+      search: true,
       backup: true,
       integrityCheck: true,
     };
@@ -75,12 +93,13 @@ export class SqliteCheckpointer implements Checkpointer {
    * @param path a file name, a file: URL, or ":memory:"
    * @throws StoreOpenError, SchemaMismatchError, LockTimeoutError, StoreError, InvalidArgumentError
    */
-  static async open(path: string | URL, options: SqliteOptions = {}): Promise<SqliteCheckpointer> {
+  static async open(path: string | URL, given: SqliteCheckpointerOptions = {}): Promise<SqliteCheckpointer> {
+    const { onUpgrade, ...options } = given;
     checkSqliteOptions(options, "SqliteCheckpointer");
     const file = openSqliteFile(path, options.readOnly ?? false);
     const store = await SqliteStore.open(file, options);
     try {
-      await prepareSchema(store, file.path);
+      await prepareSchema(store, file.path, onUpgrade);
       if (options.journalMode) await store.setJournalMode(options.journalMode);
     } catch (error) {
       await store.close();
@@ -94,13 +113,22 @@ export class SqliteCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     const after = checkRevision(options.after, "after");
     return await this.#store.read("load", () => {
-      const tail = after !== undefined && (after === 0 || this.#get(Q.HAS_POSITION, after, threadId) !== undefined);
-      const start = tail ? after : 0;
+      const archive = lastArchive(this.#store, threadId);
+      const cut = archive?.upTo ?? 0;
+      const begins = after === 0 && !archive;
+      const stands = after !== undefined && after > cut && this.#get(Q.HAS_POSITION, after, threadId) !== undefined;
+      const tail = begins || stands;
+      const start = tail ? (after ?? 0) : cut;
       const rows = this.#store.prepare(Q.MESSAGES_AFTER).all(threadId, start);
       const extraRow = this.#get(Q.EXTRA, threadId);
-      if (rows.length === 0 && start === 0 && !extraRow) return undefined;
+      if (rows.length === 0 && start === 0 && !extraRow && !archive) return undefined;
       return {
         messages: rows.map((row) => readMessage(threadId, row.id, row.message_json)),
+        ...(archive && {
+          summary: archive.summary,
+          compactedUpTo: cut,
+          kept: rows.filter(({ id }) => Number(id) <= archive.atRevision).length,
+        }),
         extra: extraRow ? readExtra(threadId, extraRow.extra_json) : {},
         revision: Number(rows.at(-1)?.id ?? start),
         parentThreadId: (extraRow?.parent_thread_id as string | null | undefined) ?? null,
@@ -175,11 +203,7 @@ export class SqliteCheckpointer implements Checkpointer {
     this.#store.assertOpen("snapshot");
     checkThreadId(threadId);
     checkRunId(options.afterRunId);
-    return await this.#store.read("snapshot", () => {
-      const cut = this.#cut(threadId, options.afterRunId);
-      const rows = this.#store.prepare(Q.SNAPSHOT).all({ source: threadId, cut });
-      return rows.map((row) => readMessage(threadId, row.id, row.message_json));
-    });
+    return await this.#store.read("snapshot", () => this.#contextAfter(threadId, options.afterRunId).messages);
   }
 
   async fork(
@@ -192,16 +216,7 @@ export class SqliteCheckpointer implements Checkpointer {
     checkThreadId(newThreadId);
     checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
-    await this.#store.write("fork", () => {
-      const cut = this.#cut(sourceThreadId, options.afterRunId);
-      if (this.#exists(newThreadId)) throw new ThreadAlreadyExistsError(newThreadId);
-      this.#store.prepare(Q.FORK_MESSAGES).run({ source: sourceThreadId, cut, target: newThreadId });
-      this.#store.prepare(Q.FORK_RUNS).run({ source: sourceThreadId, cut, target: newThreadId });
-      const row = this.#get(Q.EXTRA, sourceThreadId);
-      const extra = row ? readExtra(sourceThreadId, row.extra_json, parseKeepingNumbers) : {};
-      if (metadata) extra.fork = metadata;
-      this.#store.prepare(Q.INSERT_FORK_EXTRA).run(newThreadId, JSON.stringify(extra), sourceThreadId);
-    });
+    await this.#store.writeInSteps("fork", () => this.#fork(sourceThreadId, newThreadId, options.afterRunId, metadata));
   }
 
   async savePendingRequest(
@@ -346,10 +361,22 @@ export class SqliteCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const admitted = admitPart(part);
-    return await this.#store.write("importThread", () => {
-      const revision = this.#checkRevision(threadId, expected);
-      return putPart(this.#store, threadId, admitted) ?? revision;
+    const admitted = admitPart(part, this.capabilities);
+    const store = this.#store;
+    const put = () => putPart(store, threadId, admitted) ?? this.#checkRevision(threadId, undefined);
+    if (!admitted.archives) {
+      return await store.write("importThread", () => {
+        this.#checkRevision(threadId, expected);
+        return put();
+      });
+    }
+    const { archives } = admitted;
+    const check = () => this.#checkRevision(threadId, expected);
+    return await store.writeInSteps("importThread", function* () {
+      check();
+      const revision = put();
+      yield* putArchives(store, threadId, archives);
+      return revision;
     });
   }
 
@@ -357,6 +384,7 @@ export class SqliteCheckpointer implements Checkpointer {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
     return await this.#store.write("deleteThread", () => {
+      deleteArchives(this.#store, threadId);
       const changes = Q.DELETE_THREAD.map((sql) => Number(this.#store.prepare(sql).run(threadId).changes));
       return changes.some((count) => count > 0);
     });
@@ -405,6 +433,28 @@ export class SqliteCheckpointer implements Checkpointer {
     const seq = this.#get(Q.RUN, threadId, afterRunId)?.completion_seq;
     if (typeof seq !== "number") throw new RunNotCompletedError(threadId, afterRunId);
     return seq;
+  }
+
+  *#fork(source: string, target: string, afterRunId: string, metadata: JsonObject | undefined): Steps<void> {
+    const store = this.#store;
+    const cut = this.#cut(source, afterRunId);
+    const archives = forkedArchives(store, source, cut);
+    if (this.#exists(target)) throw new ThreadAlreadyExistsError(target);
+    store.prepare(Q.FORK_MESSAGES).run({ source, cut, target });
+    store.prepare(Q.FORK_RUNS).run({ source, cut, target });
+    const row = this.#get(Q.EXTRA, source);
+    const extra = row ? readExtra(source, row.extra_json, parseKeepingNumbers) : {};
+    if (metadata) extra.fork = metadata;
+    store.prepare(Q.INSERT_FORK_EXTRA).run(target, JSON.stringify(extra), source);
+    yield* forkArchives(store, source, target, cut, archives);
+  }
+
+  #contextAfter(threadId: string, afterRunId: string): ContextAfter {
+    const cut = this.#cut(threadId, afterRunId);
+    const last = forkedArchives(this.#store, threadId, cut).at(-1);
+    const rows = this.#store.prepare(Q.SNAPSHOT).all({ source: threadId, cut, start: last?.upTo ?? 0 });
+    const messages = rows.map((row) => readMessage(threadId, row.id, row.message_json));
+    return { messages, ...(last && { summary: last.summary }) };
   }
 
   #takePending(threadId: string, questionId: string, runId: string | null): boolean {

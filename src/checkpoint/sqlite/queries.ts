@@ -26,7 +26,7 @@ export const RUNS_AFTER = `SELECT run_id, claimed_at, completed_at, completion_s
 // What a fork takes: rows of completed runs up to the cut, and rows written before runs existed.
 const TAKEN = `thread_id = :source AND (run_id IS NULL OR run_id IN (
     SELECT run_id FROM runs WHERE thread_id = :source AND completion_seq <= :cut))`;
-export const SNAPSHOT = `SELECT id, message_json FROM messages WHERE ${TAKEN} ORDER BY id`;
+export const SNAPSHOT = `SELECT id, message_json FROM messages WHERE ${TAKEN} AND id > :start ORDER BY id`;
 export const FORK_MESSAGES = `INSERT INTO messages (thread_id, message_json, created_at, run_id)
   SELECT :target, message_json, created_at, run_id FROM messages WHERE ${TAKEN} ORDER BY id`;
 export const FORK_RUNS = `INSERT INTO runs (thread_id, run_id, claimed_at, completed_at, completion_seq)

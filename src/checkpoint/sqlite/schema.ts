@@ -1,10 +1,15 @@
 /** The tables of a SQLite store: CubeLoop's, so that both programs share a file, and Everthread's index and version. */
 import { SchemaMismatchError, StoreOpenError } from "../../db/errors.ts";
 import type { SqliteStore } from "../../db/sqlite.ts";
+import { lacksIndex, makeArchiveTables } from "./archive-tables.ts";
 import { SQL } from "./sql.ts";
 
-/** The version in `everthread_schema`. A file that CubeLoop wrote has none. */
-const SCHEMA_VERSION = 1;
+/**
+ * The version in `everthread_schema`: 1 without an index of archives, 2 with it, which the first compaction makes. A file that
+ * CubeLoop wrote has none.
+ */
+const FIRST_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 const ADDED_COLUMNS = [
   { table: "thread_pending_request", column: "run_id" },
@@ -23,9 +28,20 @@ const NEEDED_COLUMNS = {
 /**
  * Brings the tables up to date, in one transaction, and only when something is missing. Two processes may do so at once.
  *
+ * @param onUpgrade told how many archived messages are in an index that is made anew
  * @throws StoreOpenError when the file belongs to another program @throws SchemaMismatchError when it is newer
  */
-export async function prepareSchema(store: SqliteStore, path: string): Promise<void> {
+export async function prepareSchema(
+  store: SqliteStore,
+  path: string,
+  onUpgrade?: (done: number, total: number) => void,
+): Promise<void> {
+  await prepareTables(store, path);
+  if (store.readOnly || !(await store.read("open", () => lacksIndex(store)))) return;
+  await store.writeInSteps("open", () => makeArchiveTables(store, onUpgrade));
+}
+
+async function prepareTables(store: SqliteStore, path: string): Promise<void> {
   const missing = await store.read("open", () => isBehind(store, path));
   if (!missing) return;
   if (store.readOnly) {
@@ -68,7 +84,7 @@ function isBehind(store: SqliteStore, path: string): boolean {
         "Use the newer Everthread that wrote it. Nothing was changed.",
       );
     }
-    if (version < SCHEMA_VERSION) return true;
+    if (version < FIRST_VERSION) return true;
   } else return true;
   if (tables.includes(false)) return true;
   const index = store.prepare("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'ix_messages_thread'").get();

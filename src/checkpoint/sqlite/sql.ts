@@ -45,4 +45,42 @@ CREATE TABLE IF NOT EXISTS everthread_schema (
 );
 INSERT INTO everthread_schema (version) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM everthread_schema);
 `,
+  "0004-archives": `-- What compactions set aside: marks in a thread's log, whose messages stay in \`messages\`. Made by the first compaction, so
+-- that a file without one is CubeLoop's and nothing more.
+CREATE TABLE IF NOT EXISTS everthread_archives (
+  thread_id TEXT NOT NULL,
+  archive_no INTEGER NOT NULL,
+  up_to INTEGER NOT NULL,
+  at_revision INTEGER NOT NULL,
+  -- Texts are JSON strings: a text may hold U+0000, at which SQLite's own functions stop.
+  summary_json TEXT NOT NULL,
+  system_json TEXT NOT NULL,
+  extra_json TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  pruned_at REAL,
+  -- The thread's number in the index.
+  scope INTEGER NOT NULL,
+  PRIMARY KEY (thread_id, archive_no)
+);
+CREATE INDEX IF NOT EXISTS ix_everthread_archives_up_to ON everthread_archives (thread_id, up_to);
+CREATE INDEX IF NOT EXISTS ix_everthread_archives_scope ON everthread_archives (scope);
+-- A program that knows no archives may delete a thread: a new one of that id must not begin with the old one's summary.
+-- Retention marks an archive before it removes the messages: they may be the thread's last.
+CREATE TRIGGER IF NOT EXISTS everthread_archives_go AFTER DELETE ON messages
+  WHEN NOT EXISTS (SELECT 1 FROM messages WHERE thread_id = OLD.thread_id)
+  AND (SELECT pruned_at FROM everthread_archives WHERE thread_id = OLD.thread_id AND up_to >= OLD.id
+    ORDER BY archive_no LIMIT 1) IS NULL
+  BEGIN
+    DELETE FROM everthread_archives WHERE thread_id = OLD.thread_id;
+  END;
+-- An Everthread that knows no archives would show a silent gap where retention removed messages.
+UPDATE everthread_schema SET version = 2;
+`,
+  "0005-archive-index": `-- Where archived text is found: the trigrams of each source's folded text and no more. Its rowid is the message's id. \`scope\`
+-- and \`block\` are three characters each, for the thread within a block of ids and for the block.
+CREATE VIRTUAL TABLE everthread_archive_index USING fts5 (
+  scope, block, text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+UPDATE everthread_schema SET version = 2;
+`,
 } as const;

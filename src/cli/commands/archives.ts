@@ -2,13 +2,14 @@
 import type { ArchiveInfo, ArchiveStore } from "../../checkpoint/archives.ts";
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { UnsupportedError } from "../../checkpoint/errors.ts";
+import { harmless, harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { describeEntry, indent } from "../describe.ts";
 import { EXIT } from "../errors.ts";
 import { entryRecord } from "../records.ts";
 import { allArchives, findThread, withStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { ago, count, harmless, harmlessLine } from "../text.ts";
+import { ago, count } from "../text.ts";
 
 export async function archives(context: Context, given: string | undefined): Promise<number> {
   const { out } = context;

@@ -1,10 +1,10 @@
 /** `everthread backup`: an online copy of the whole store. */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { EXIT } from "../errors.ts";
 import { withStore } from "../store.ts";
-import { harmlessLine } from "../text.ts";
 
 export async function backup(context: Context, file: string): Promise<number> {
   const { out } = context;

@@ -1,11 +1,12 @@
 /** `everthread chat`: one message, or a session on a terminal. */
+import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { newId } from "../../util/ids.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { respondCommand } from "../respond-command.ts";
 import { type RunOptions, setUp } from "../setup.ts";
 import { findOrBegin, withStore } from "../store.ts";
-import { harmlessLine } from "../text.ts";
 import { reportEnding, takeTurn } from "../turn.ts";
 
 export interface ChatOptions extends RunOptions {
@@ -25,11 +26,13 @@ export async function chat(context: Context, argument: string | undefined, optio
   const message = asksForSession ? undefined : (argument ?? (await readStdin()));
   if (message !== undefined && message.trim() === "") throw new UsageError("The message is empty.");
   const setup = await setUp(context, options, options.approve);
-  return await withStore(context, "create", async (store) => {
-    const { threadId, isNew } =
-      options.thread === undefined ? { threadId: newId(), isNew: true } : await findOrBegin(store, options.thread);
+  return await withStore(context, "create", async (store, session) => {
+    if (session && options.thread !== undefined) throw new UsageError("A session is one thread: leave --thread out.");
+    const { threadId, isNew } = session
+      ? { threadId: session.threadId, isNew: false }
+      : await threadOf(store, options.thread);
     if (isNew) out.note(out.noteStyle("dim", `New thread: ${harmlessLine(threadId)}`));
-    const agent = setup.agentOn(store, threadId);
+    const agent = setup.agentOn(store, threadId, session);
     const about = { threadId, repeat: setup.repeat };
     if (message === undefined) {
       const { converse } = await import("../session.ts");
@@ -51,6 +54,10 @@ export async function chat(context: Context, argument: string | undefined, optio
     );
     return reportEnding(out, turn, about);
   });
+}
+
+async function threadOf(store: Checkpointer, given: string | undefined) {
+  return given === undefined ? { threadId: newId(), isNew: true } : await findOrBegin(store, given);
 }
 
 async function readStdin(): Promise<string> {

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { type CopyProblem, type CopyReport, copyThreads } from "../../copy/copy.ts";
 import { EverthreadError } from "../../errors.ts";
+import { harmlessLine } from "../../util/text.ts";
 import { withoutPassword } from "../../util/urls.ts";
 import type { Context } from "../context.ts";
 import { EXIT, UsageError } from "../errors.ts";
@@ -10,26 +11,28 @@ import { onInterrupt } from "../interrupt.ts";
 import { Progress } from "../progress.ts";
 import { allThreads, findThread, openStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { count, harmlessLine } from "../text.ts";
+import { count } from "../text.ts";
 
 export interface CopyCommandOptions {
   verify: boolean;
 }
 
 export async function copy(
-  { out, db }: Context,
+  { out, db, session, config }: Context,
   from: string,
   to: string,
   given: string[],
   options: CopyCommandOptions,
 ): Promise<number> {
-  if (db !== undefined) throw new UsageError("copy takes both stores as arguments, and no --db.");
+  if ((db ?? session ?? config) !== undefined) {
+    throw new UsageError("copy takes both stores as arguments, and no --db, --session or --config.");
+  }
   return await using(await openStore(from, { readOnly: true }), async (source) => {
     const named = await Promise.all(given.map(async (id) => (await findThread(source, id)).threadId));
     if (from === to || (await isSameFile(source, to))) {
       throw new UsageError(`${withoutPassword(to)} is the store that is copied from. Name another one to copy to.`);
     }
-    return await using(await openStore(to), async (target) => {
+    return await using(await openStore(to, { out }), async (target) => {
       const threadIds = given.length > 0 ? named : undefined;
       const report = await copyShown(out, source, target, { threadIds, verify: options.verify });
       if (out.json) await out.record(toJson(report));

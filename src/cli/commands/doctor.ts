@@ -1,11 +1,12 @@
 /** `everthread doctor`: looks for damage and loose ends, and changes nothing. */
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { messageOf } from "../../errors.ts";
+import { harmlessLine } from "../../util/text.ts";
 import { checkThread, type Problem } from "../check-thread.ts";
 import type { Context } from "../context.ts";
 import { EXIT } from "../errors.ts";
 import { allThreads, withStore } from "../store.ts";
-import { count, harmlessLine } from "../text.ts";
+import { count } from "../text.ts";
 
 export async function doctor(context: Context): Promise<number> {
   const { out } = context;

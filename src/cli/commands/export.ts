@@ -2,6 +2,7 @@
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
 import { StoreError } from "../../checkpoint/errors.ts";
 import { archivesOf } from "../../copy/source.ts";
+import { harmlessLine, jsonLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, oneLine, UsageError } from "../errors.ts";
 import { entriesOf, restOf, runsOf } from "../log.ts";
@@ -17,7 +18,7 @@ import {
   threadRecord,
 } from "../records.ts";
 import { allThreads, findThread, withStore } from "../store.ts";
-import { count, harmlessLine, jsonLine } from "../text.ts";
+import { count } from "../text.ts";
 
 export interface ExportOptions {
   all?: boolean;

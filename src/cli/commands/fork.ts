@@ -1,12 +1,12 @@
 /** `everthread fork`: a new thread that begins with a copy of another's completed runs. */
 import type { Checkpointer } from "../../checkpoint/checkpointer.ts";
 import { checkThreadId } from "../../util/ids.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT } from "../errors.ts";
 import { parseJsonObject } from "../json-argument.ts";
 import { runsOf } from "../log.ts";
 import { findThread, withStore } from "../store.ts";
-import { harmlessLine } from "../text.ts";
 
 export interface ForkOptions {
   afterRun?: string;

@@ -5,12 +5,13 @@ import { messageOf } from "../../errors.ts";
 import type { HistoryListOptions, HistoryRecord, MemoryHistory } from "../../history/history.ts";
 import { exportLines, type HistoryContent, importContent, parseLines } from "../../history/transfer.ts";
 import { openMemoryHistory, readMem0File } from "../../open.ts";
+import { harmless, harmlessLine } from "../../util/text.ts";
 import { type WordChange, wordDiff } from "../../util/word-diff.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT, UsageError } from "../errors.ts";
 import { OutFile } from "../out-file.ts";
 import type { Terminal } from "../terminal.ts";
-import { count, harmless, harmlessLine } from "../text.ts";
+import { count } from "../text.ts";
 import { shorten } from "../width.ts";
 
 export interface HistoryOptions {

@@ -2,13 +2,14 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { messageOf } from "../../errors.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { CommandError, EXIT } from "../errors.ts";
 import { readThreads } from "../import-read.ts";
 import { type Outcome, writeThread } from "../import-write.ts";
 import { linesOf } from "../lines.ts";
 import { withStore } from "../store.ts";
-import { count, harmlessLine } from "../text.ts";
+import { count } from "../text.ts";
 
 interface Refused {
   line: number;

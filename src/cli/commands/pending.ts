@@ -2,13 +2,14 @@
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
 import { CheckpointCorruptionError } from "../../checkpoint/errors.ts";
 import type { PendingRequest } from "../../checkpoint/pending.ts";
+import { harmlessLine } from "../../util/text.ts";
 import { withoutPassword } from "../../util/urls.ts";
 import type { Context } from "../context.ts";
 import { describeQuestion, indent } from "../describe.ts";
 import { EXIT, errorJson, oneLine } from "../errors.ts";
 import { otherAnswers, respondCommand } from "../respond-command.ts";
 import { allThreads, findThread, withStore } from "../store.ts";
-import { ago, harmlessLine } from "../text.ts";
+import { ago } from "../text.ts";
 
 export async function pending(context: Context, given: string | undefined): Promise<number> {
   const { out } = context;

@@ -32,7 +32,7 @@ const FITTING: Record<PendingPayload["kind"], readonly Given[]> = {
   ask: ["answer"],
 };
 
-export async function respond(context: Context, thread: string, options: RespondOptions): Promise<number> {
+export async function respond(context: Context, thread: string | undefined, options: RespondOptions): Promise<number> {
   const { out } = context;
   const [given, another] = ANSWERS.filter((name) => options[name] !== undefined);
   if (another) throw new UsageError(`Give one answer: --${given} and --${another} are two.`);
@@ -40,9 +40,9 @@ export async function respond(context: Context, thread: string, options: Respond
   const answer = given && answerOf(given, options);
   if (given === "abort") return await closeThread(context, thread, options);
   const setup = await setUp(context, options, options.approveTools);
-  return await withStore(context, "change", async (store) => {
+  return await withStore(context, "change", async (store, session) => {
     const { threadId } = await findThread(store, thread);
-    const agent = setup.agentOn(store, threadId);
+    const agent = setup.agentOn(store, threadId, session);
     const about = { threadId, repeat: setup.repeat };
     const request = await waitingRequest(agent, threadId, options.question);
     const ask = out.canAsk ? (await import("../ask.ts")).askPerson : undefined;
@@ -100,7 +100,7 @@ async function waitingRequest(agent: Agent, threadId: string, meant: string | un
   return request;
 }
 
-async function closeThread(context: Context, thread: string, options: RespondOptions): Promise<number> {
+async function closeThread(context: Context, thread: string | undefined, options: RespondOptions): Promise<number> {
   return await withStore(context, "change", async (store) => {
     const { threadId } = await findThread(store, thread);
     const agent = closingAgent(store, threadId);

@@ -1,12 +1,12 @@
 /** `everthread search`: what was said in the archives of a thread, or of every thread. */
 import type { ArchiveStore, SearchHit } from "../../checkpoint/archives.ts";
 import { UnsupportedError } from "../../checkpoint/errors.ts";
+import { harmless, harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { indent } from "../describe.ts";
 import { EXIT } from "../errors.ts";
 import { findThread, withStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { harmless, harmlessLine } from "../text.ts";
 
 export interface SearchCommandOptions {
   thread?: string;

@@ -3,6 +3,7 @@ import type { ArchiveInfo } from "../../checkpoint/archives.ts";
 import type { ArchivePart, LogEntry, RunInfo, ThreadInfo } from "../../checkpoint/checkpointer.ts";
 import { archivesOf } from "../../copy/source.ts";
 import type { ThreadState } from "../../messages/state.ts";
+import { harmless, harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { describeEntry, describeQuestion, indent } from "../describe.ts";
 import { EXIT, oneLine } from "../errors.ts";
@@ -18,7 +19,7 @@ import {
 } from "../records.ts";
 import { allArchives, findThread, withStore } from "../store.ts";
 import type { Terminal } from "../terminal.ts";
-import { ago, count, harmless, harmlessLine } from "../text.ts";
+import { ago, count } from "../text.ts";
 
 export interface ShowOptions {
   runs?: boolean;
@@ -34,8 +35,9 @@ const STATES: Record<ThreadState, string> = {
   awaiting_answer: "The thread waits on an answer (everthread respond).",
 };
 
-export async function show({ out, db }: Context, given: string | undefined, options: ShowOptions): Promise<number> {
-  return await withStore({ out, db }, "read", async (store) => {
+export async function show(context: Context, given: string | undefined, options: ShowOptions): Promise<number> {
+  const { out } = context;
+  return await withStore(context, "read", async (store) => {
     const info = await findThread(store, given);
     const rest = await restOf(store, info);
     const runs = options.runs ? await runsOf(store, info.threadId) : [];

@@ -1,10 +1,11 @@
 /** `everthread threads`: the threads of a store, the most recently changed first. */
 import type { Checkpointer, ThreadInfo } from "../../checkpoint/checkpointer.ts";
+import { harmlessLine } from "../../util/text.ts";
 import type { Context } from "../context.ts";
 import { previewOf } from "../describe.ts";
 import { EXIT } from "../errors.ts";
 import { allThreads, withStore } from "../store.ts";
-import { ago, count, harmlessLine } from "../text.ts";
+import { ago, count } from "../text.ts";
 import { pad, shorten, widthOf } from "../width.ts";
 
 export interface ThreadsOptions {
@@ -19,8 +20,9 @@ const TABLE = 60;
 const WIDEST_ID = 40;
 const NARROWEST_PREVIEW = 16;
 
-export async function threads({ out, db }: Context, options: ThreadsOptions): Promise<number> {
-  return await withStore({ out, db }, "read", async (store) => {
+export async function threads(context: Context, options: ThreadsOptions): Promise<number> {
+  const { out } = context;
+  return await withStore(context, "read", async (store) => {
     const limit = options.all ? Number.POSITIVE_INFINITY : (options.limit ?? DEFAULT_LIMIT);
     const { latest, total } = await latestThreads(store, limit, options.prefix);
     if (out.json) {

@@ -1,0 +1,74 @@
+/**
+ * The index of archived text: FTS5's trigrams of the folded text, without positions and without the text itself. So it is a
+ * fraction of a plain trigram table, and gives candidates: each is compared with the message before it is a hit.
+ *
+ * FTS5 can't be stopped within a step, and from a bound on rowids it does not begin there: it looks for the first match from
+ * the end of its lists, however far that is. So each message also has a token of its block of ids, and one of its thread
+ * within the block; with one of the two in the question, a step looks at one block at most. A token is three characters of
+ * private use, which are one trigram. Where a text holds such characters too, it is one candidate more.
+ */
+import type { SqliteStore } from "../../db/sqlite.ts";
+import { messageFromJson } from "../../messages/codec.ts";
+import { sourceText } from "../../messages/source-text.ts";
+import { foldCase, normalText } from "../../util/fold.ts";
+import { firstUnits } from "../../util/text.ts";
+import * as Q from "./archive-queries.ts";
+
+/** So many ids are one block: FTS5 takes about 26 ns for each that two common trigrams don't share. */
+const BLOCK = 131_072;
+/** The first of a plane of characters for private use, and how many of it are used. */
+const PRIVATE = 0xf0000;
+const DIGITS = 0xfffe;
+/** Every thread's scope is greater. */
+const ANY_THREAD = 0;
+/** So many trigrams of a query narrow the candidates down about as far as more would. */
+const MOST_TRIGRAMS = 8;
+
+/** Puts a message into the index, within a write. One that says nothing, or can't be read, has no text to be found. */
+export function indexText(store: SqliteStore, id: number, scope: number, json: string): void {
+  const text = textOf(json);
+  if (text !== "") store.prepare(Q.INDEX).run(id, token(scope, id), token(ANY_THREAD, id), text);
+}
+
+/** The first id of the block that an id is in. */
+export function blockStart(id: number): number {
+  return id - (id % BLOCK);
+}
+
+/**
+ * What FTS5 is asked for the messages of one block that may say a folded text of three characters or more.
+ *
+ * @param id one of the block's @param scope the thread's number (Default: any thread)
+ */
+export function matchOf(folded: string, id: number, scope: number = ANY_THREAD): string {
+  const words = [token(scope, id), ...someTrigrams(folded)];
+  return words.map((word) => `"${word.replaceAll('"', '""')}"`).join(" AND ");
+}
+
+/** Neighbours overlap, so every third says as much as all; of a long text, some from all over it. */
+function someTrigrams(folded: string): Set<string> {
+  // The beginning of a very long text is as good as the whole, and need not be taken apart.
+  const characters = [...firstUnits(folded, 10_000)];
+  const last = characters.length - 3;
+  const stride = Math.max(3, Math.ceil(last / (MOST_TRIGRAMS - 1)));
+  const trigrams = new Set<string>();
+  for (let at = 0; at < last + stride; at += stride) {
+    const start = Math.min(at, last);
+    trigrams.add(characters.slice(start, start + 3).join(""));
+  }
+  return trigrams;
+}
+
+function textOf(json: string): string {
+  try {
+    return foldCase(normalText(sourceText(messageFromJson(json))));
+  } catch {
+    return "";
+  }
+}
+
+/** Two blocks may have one token when they are billions of ids apart. */
+function token(scope: number, id: number): string {
+  const digits = [Math.floor(scope / DIGITS), scope % DIGITS, Math.floor(id / BLOCK) % DIGITS];
+  return String.fromCodePoint(...digits.map((digit) => PRIVATE + (digit % DIGITS)));
+}

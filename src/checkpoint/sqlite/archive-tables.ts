@@ -1,0 +1,115 @@
+/** Which of the archives' tables a file has, and how they are made: the first compaction makes them, in any program. */
+import type { SqliteStore, Steps } from "../../db/sqlite.ts";
+import { indexText } from "./archive-index.ts";
+import * as Q from "./archive-queries.ts";
+import { SQL } from "./sql.ts";
+
+export interface ArchiveTables {
+  archives: boolean;
+  /** Of an older file, or where SQLite has no FTS5, there is none: search reads the messages. */
+  index: boolean;
+}
+
+/** So many messages are read at once to be indexed. */
+const BATCH = 100;
+const PROGRESS_EVERY = 200;
+
+const known = new WeakMap<SqliteStore, { cookie: unknown; tables: ArchiveTables }>();
+
+/** Looks which tables are there, within a read. Costs next to nothing while no program makes or drops a table. */
+export function archiveTables(store: SqliteStore): ArchiveTables {
+  const cookie = store.prepare(Q.SCHEMA_COOKIE).get()?.schema_version;
+  const last = known.get(store);
+  if (last?.cookie === cookie && last) return last.tables;
+  const tables = archiveTablesNow(store);
+  known.set(store, { cookie, tables });
+  return tables;
+}
+
+/** As {@link archiveTables}, within a write: what is made there may yet be undone, so it is not remembered. */
+export function archiveTablesNow(store: SqliteStore): ArchiveTables {
+  const names = store
+    .prepare(Q.TABLES)
+    .all()
+    .map(({ name }) => name);
+  return {
+    archives: names.includes("everthread_archives"),
+    index: names.includes("everthread_archive_index") && hasFts5(store),
+  };
+}
+
+/** Node's own SQLite has it; one that a system gives Node may not. Then search reads the messages. */
+function hasFts5(store: SqliteStore): boolean {
+  return store.prepare(Q.HAS_FTS5).get() !== undefined;
+}
+
+/** Whether the file has archives and no index of them, though there could be one. Within a read or a write. */
+export function lacksIndex(store: SqliteStore): boolean {
+  const { archives, index } = archiveTablesNow(store);
+  return archives && !index && hasFts5(store);
+}
+
+/**
+ * Makes what is missing, within a write. A new index gets every message that is archived already.
+ *
+ * @param onProgress told how many of them are in it
+ * @returns whether there is an index
+ */
+export function* makeArchiveTables(
+  store: SqliteStore,
+  onProgress?: (done: number, total: number) => void,
+): Steps<boolean> {
+  const { archives, index } = archiveTablesNow(store);
+  if (!archives) store.exec(SQL["0004-archives"]);
+  if (index) return true;
+  if (!hasFts5(store)) return false;
+  store.exec(SQL["0005-archive-index"]);
+  if (archives) yield* indexArchives(store, onProgress);
+  return true;
+}
+
+function* indexArchives(store: SqliteStore, onProgress?: (done: number, total: number) => void): Steps<void> {
+  let before = { threadId: "", upTo: 0 };
+  const archives = store
+    .prepare(Q.EVERY_ARCHIVE)
+    .all()
+    .map((row) => {
+      const archive = { threadId: String(row.thread_id), upTo: Number(row.up_to), scope: Number(row.scope), start: 0 };
+      if (archive.threadId === before.threadId) archive.start = before.upTo;
+      before = archive;
+      return archive;
+    });
+  let total = 0;
+  for (const { threadId, start, upTo } of archives) {
+    total += Number(store.prepare(Q.COUNT_BETWEEN).get(threadId, start, upTo)?.count);
+    yield;
+  }
+  let done = 0;
+  for (const { threadId, scope, start, upTo } of archives) {
+    for (const _ of indexBetween(store, threadId, scope, start, upTo)) {
+      done++;
+      if (done % PROGRESS_EVERY === 0 || done === total) onProgress?.(done, total);
+      yield;
+    }
+  }
+}
+
+/** Puts archived messages of a thread into the index; a step is a message. */
+export function* indexBetween(
+  store: SqliteStore,
+  threadId: string,
+  scope: number,
+  start: number,
+  upTo: number,
+): Steps<void> {
+  // The rows are read first: an index is not written to while what goes into it is still being read.
+  for (let after = start; ; ) {
+    const rows = store.prepare(Q.LOG_BETWEEN_LIMITED).all(threadId, after, upTo, BATCH);
+    for (const { id, message_json } of rows) {
+      indexText(store, Number(id), scope, String(message_json));
+      after = Number(id);
+      yield;
+    }
+    if (rows.length === 0) return;
+  }
+}
