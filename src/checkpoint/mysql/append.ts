@@ -1,6 +1,6 @@
 /** Appending a batch, whose rows are made before a connection is taken, and finding out what became of one whose answer was lost. */
 import { ValueTooLargeError } from "../../db/errors.ts";
-import type { Session, Value } from "../../db/mysql.ts";
+import type { Session, Statement, Value } from "../../db/mysql.ts";
 import type { Message } from "../../messages/schema.ts";
 import { ConnectionLostError, ThreadConflictError } from "../errors.ts";
 import { columnsOf } from "../server-rows.ts";
@@ -90,7 +90,8 @@ async function appendOnce(session: Session, queries: Queries, batch: Batch): Pro
   for (const other of others) {
     checkOpenRun(await findRun(session, queries, { threadId, runId: other }), threadId, other);
   }
-  return state.base + (await insertRows(session, queries, batch, state.after));
+  await session.finish(insertsOf(queries, batch, state.after));
+  return state.base + state.after + rows.length;
 }
 
 async function appendOrFind(session: Session, queries: Queries, batch: Batch): Promise<number> {
@@ -114,13 +115,13 @@ async function revisionOfOurs(session: Session, queries: Queries, batch: Batch, 
 
 const EMPTY = Buffer.alloc(0);
 
-/** Inserts rows after a seq, in as many statements as the packets need. Gives the last seq. */
-export async function insertRows(
-  session: Session,
+/** What inserts rows after a seq: as many statements as the packets need. */
+export function insertsOf(
   queries: Queries,
   { threadId, rows, maxPacket }: Pick<Batch, "threadId" | "rows" | "maxPacket">,
   after: number,
-): Promise<number> {
+): Statement[] {
+  const statements: Statement[] = [];
   let seq = after;
   for (let start = 0; start < rows.length; ) {
     const count = SIZES.find((size) => fits(rows, start, size, maxPacket)) ?? 1;
@@ -131,10 +132,10 @@ export async function insertRows(
       places.push(`(?, ?, ?, ?, ?, ?, ${createdAt === undefined ? "DEFAULT" : "FROM_UNIXTIME(?)"})`);
       if (createdAt !== undefined) values.push(createdAt);
     }
-    await session.run(`${queries.INSERT_MESSAGES} ${places.join(", ")}`, values);
+    statements.push([`${queries.INSERT_MESSAGES} ${places.join(", ")}`, values]);
     start += count;
   }
-  return seq;
+  return statements;
 }
 
 function fits(rows: readonly NewRow[], start: number, count: number, maxPacket: number): boolean {

@@ -171,7 +171,7 @@ export class MySQLCheckpointer implements Checkpointer {
       const run = await findRun(session, queries, { threadId, runId, create: true });
       if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
       if (run) throw new RunAlreadyClaimedError(threadId, runId);
-      await session.run(queries.INSERT_RUN, [threadId, runId]);
+      await session.finish([[queries.INSERT_RUN, [threadId, runId]]]);
     });
   }
 
@@ -187,7 +187,7 @@ export class MySQLCheckpointer implements Checkpointer {
       if (!run) throw new RunNotClaimedError(threadId, runId);
       if (run.done) return;
       const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
-      await session.run(queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]);
+      await session.finish([[queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]]]);
     });
   }
 

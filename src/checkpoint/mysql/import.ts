@@ -3,7 +3,7 @@ import type { Session } from "../../db/mysql.ts";
 import type { JsonObject } from "../../messages/json.ts";
 import { checkNewRunId } from "../../util/ids.ts";
 import type { AdmittedPart } from "../part.ts";
-import { checkSize, insertRows, type NewRow, rowsOf } from "./append.ts";
+import { checkSize, insertsOf, type NewRow, rowsOf } from "./append.ts";
 import { toColumn } from "./columns.ts";
 import { mergeExtra } from "./extra.ts";
 import { saveAnswer, type Tables } from "./hitl.ts";
@@ -79,7 +79,8 @@ export async function importPart(session: Session, tables: Tables, given: Import
     await saveAnswer(session, tables, { threadId, runId, questionId }, json);
   }
   if (rows.length === 0) return revision;
-  return base + (await insertRows(session, queries, { threadId, rows, maxPacket }, after));
+  await session.finish(insertsOf(queries, { threadId, rows, maxPacket }, after));
+  return base + after + rows.length;
 }
 
 /** What a TIMESTAMP can hold: whole seconds, from 1970 to 2038. Times are for display, and order is the log's. */

@@ -27,9 +27,11 @@ export async function ensureThread(
   threadId: string,
   runId: string | null = null,
 ): Promise<ThreadState> {
-  await session.run(queries.ENSURE_THREAD, [threadId]);
-  // The lock is held by now, so this statement sees what the one before us committed.
-  const [row] = await session.rows(queries.STATE, [runId, threadId]);
+  // The second statement begins when the first holds the lock, so it sees what the one before us committed.
+  const [, [row] = []] = await session.all([
+    [queries.ENSURE_THREAD, [threadId]],
+    [queries.STATE, [runId, threadId]],
+  ]);
   checkSame(row?.thread_id, threadId, "thread id");
   const base = Number(row?.base);
   const last = Number(row?.last);
