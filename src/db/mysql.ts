@@ -156,16 +156,29 @@ export class MySqlStore {
    * It belongs to the connection: it is given back on the same one, or ends with it.
    */
   async locked<T>(
+    operation: string,
     name: string,
     timeoutMs: number,
     run: (session: Session) => Promise<T>,
   ): Promise<{ value: T } | undefined> {
-    this.assertOpen("migrate");
+    this.assertOpen(operation);
     return await this.#work.track(this.#locked(name, timeoutMs, run));
   }
 
+  /** Whether some program holds such a lock. */
+  async isLocked(operation: string, name: string): Promise<boolean> {
+    const [row] = await this.read(operation, (session) =>
+      session.rows("SELECT IS_USED_LOCK(?) AS holder", [this.#lockKey(name)]),
+    );
+    return row?.holder != null;
+  }
+
+  #lockKey(name: string): string {
+    return createHash("sha256").update(`${this.#database}\0${name}`).digest("hex");
+  }
+
   async #locked<T>(name: string, timeoutMs: number, run: (session: Session) => Promise<T>) {
-    const key = createHash("sha256").update(`${this.#database}\0${name}`).digest("hex");
+    const key = this.#lockKey(name);
     const connection = await this.#acquire();
     const session = this.#sessionOf(connection, []);
     let held = false;

@@ -3,7 +3,14 @@ import { MySqlStore, type MySqlTarget, type Session } from "../../db/mysql.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
-import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
+import {
+  checkNewRunId,
+  checkOptionalRunId,
+  checkQuestionId,
+  checkRunId,
+  checkThreadId,
+  newId,
+} from "../../util/ids.ts";
 import type {
   Capabilities,
   Checkpoint,
@@ -20,6 +27,7 @@ import {
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
+  StoreError,
   ThreadNotFoundError,
   UnsupportedError,
 } from "../errors.ts";
@@ -75,6 +83,16 @@ export class MySQLCheckpointer implements Checkpointer {
     archives: { reason: "This version keeps no archives." },
     backup: { reason: SERVERS_BACKUP },
     integrityCheck: { reason: SERVERS_CHECK },
+  };
+  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
+  readonly place = {
+    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => {
+      const mark = newId();
+      const held = await this.#store.locked("copy", this.#markName(mark), 0, () => work(mark));
+      if (!held) throw new StoreError("The server gave a new lock to somebody else. Nothing was done. Try again.");
+      return held.value;
+    },
+    recognises: async (mark: string): Promise<boolean> => await this.#store.isLocked("copy", this.#markName(mark)),
   };
   readonly #store: MySqlStore;
   readonly #tables: { prefix: string; queries: Queries; exact: boolean };
@@ -386,6 +404,10 @@ export class MySQLCheckpointer implements Checkpointer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #markName(mark: string): string {
+    return `${this.#tables.prefix}mark ${mark}`;
   }
 
   #pendingJson(request: PendingRequest): string {
