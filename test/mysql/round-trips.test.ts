@@ -34,6 +34,7 @@ describe.skipIf(!hasMysql)(`round trips to MySQL (${mysqlLabel})`, () => {
     expect(await tripsOf(() => append([userMessage("first")]))).toBe(2);
     expect(await tripsOf(() => append([userMessage("second", run)]))).toBe(2);
     expect(await tripsOf(() => append(batch))).toBe(2);
+    expect(await tripsOf(() => append(["a", "run", "b"].map((id) => userMessage(id, { run_id: id }))))).toBe(2);
     expect(await tripsOf(() => append([userMessage("x".repeat(400_000), run)]))).toBe(2);
     const holder = await createConnection({ uri: database.url });
     await holder.query("START TRANSACTION");
@@ -49,7 +50,22 @@ describe.skipIf(!hasMysql)(`round trips to MySQL (${mysqlLabel})`, () => {
     await holder.end();
     expect(await contended).toBe(2);
     expect(await tripsOf(() => store.append("t", []))).toBeLessThanOrEqual(2);
-    expect((await store.load("t"))?.messages).toHaveLength(54);
+    expect((await store.load("t"))?.messages).toHaveLength(57);
+  });
+
+  test("of several runs in a batch each is looked up: one that has completed takes no more", async () => {
+    await using store = await MySQLCheckpointer.open(database.url);
+    await store.claimRun("t", "done");
+    await store.markRunComplete("t", "done");
+    for (const runs of [["done"], ["open", "done"], ["open", "Done", "done"]]) {
+      const batch = runs.map((id) => userMessage(id, { run_id: id }));
+      await expect(store.append("t", batch)).rejects.toMatchObject({ code: "run_already_completed", message: /^Run "done"/ });
+    }
+    await store.append(
+      "t",
+      ["DONE", "open", "done "].map((id) => userMessage(id, { run_id: id })),
+    );
+    expect((await store.load("t"))?.messages).toHaveLength(3);
   });
 
   test("what is larger than a text of statements may be is prepared: its bytes are sent once and not in hexadecimal", async () => {

@@ -6,7 +6,7 @@ import { ConnectionLostError, ThreadConflictError } from "../errors.ts";
 import { columnsOf } from "../server-rows.ts";
 import { toColumn } from "./columns.ts";
 import type { Queries } from "./queries.ts";
-import { checkExpected, checkOpenRun, ensureThread, findRun, type ThreadState } from "./threads.ts";
+import { checkExpected, checkOpenRun, ensureThread, type ThreadState } from "./threads.ts";
 
 export interface NewRow {
   role: string;
@@ -83,13 +83,10 @@ export async function appendBatch(write: Write, queries: Queries, batch: Batch):
 
 async function appendOnce(session: Session, queries: Queries, batch: Batch): Promise<number> {
   const { threadId, expected, rows } = batch;
-  const [runId, ...others] = new Set(rows.flatMap((row) => row.runId ?? []));
-  const state = await ensureThread(session, queries, threadId, runId);
+  const runIds = [...new Set(rows.flatMap((row) => row.runId ?? []))];
+  const state = await ensureThread(session, queries, threadId, runIds);
   checkExpected(threadId, expected, state.revision);
-  if (runId !== undefined) checkOpenRun(state.run, threadId, runId);
-  for (const other of others) {
-    checkOpenRun(await findRun(session, queries, { threadId, runId: other }), threadId, other);
-  }
+  for (const runId of runIds) checkOpenRun(state.runs.get(runId), threadId, runId);
   await session.finish(insertsOf(queries, batch, state.after));
   return state.base + state.after + rows.length;
 }
