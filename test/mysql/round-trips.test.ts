@@ -59,7 +59,10 @@ describe.skipIf(!hasMysql)(`round trips to MySQL (${mysqlLabel})`, () => {
     await store.markRunComplete("t", "done");
     for (const runs of [["done"], ["open", "done"], ["open", "Done", "done"]]) {
       const batch = runs.map((id) => userMessage(id, { run_id: id }));
-      await expect(store.append("t", batch)).rejects.toMatchObject({ code: "run_already_completed", message: /^Run "done"/ });
+      await expect(store.append("t", batch)).rejects.toMatchObject({
+        code: "run_already_completed",
+        message: /^Run "done"/,
+      });
     }
     await store.append(
       "t",
