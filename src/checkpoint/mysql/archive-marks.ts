@@ -1,5 +1,5 @@
 /** The archives of a thread, as marks in its log; within a transaction or a snapshot. */
-import type { Row, Session } from "../../db/mysql.ts";
+import type { Row, Session, Statement } from "../../db/mysql.ts";
 import { archiveIdOf, archiveNumberOf, checkArchiveCounts, keptByFork } from "../archive-rules.ts";
 import type { ArchivePart } from "../checkpointer.ts";
 import { checkSize } from "./append.ts";
@@ -42,10 +42,12 @@ export interface Marks {
  */
 export async function marksOf(session: Session, tables: ArchiveTables, threadId: string): Promise<Marks> {
   const { queries, archives } = tables;
-  const [state] = await session.rows(queries.STATE, [null, threadId]);
+  const [[state] = [], rows = []] = await session.all([
+    [queries.STATE, [null, threadId]],
+    [archives.MARKS, [threadId]],
+  ]);
   const there = state?.thread_id === threadId;
   const [base, last] = there ? [Number(state.base), Number(state.last)] : [0, 0];
-  const rows = await session.rows(archives.MARKS, [threadId]);
   const marks = rows.map((row, i) => markOf(row, Number(rows[i - 1]?.up_to_seq ?? 0)));
   const newest = marks.at(-1);
   if (!newest) return { base, last, marks, strays: false };
@@ -90,27 +92,25 @@ export async function forkCut(
   return { kept: keptByFork(source, marks, end), taken: rows.map((row) => Number(row.seq)) };
 }
 
-/** Puts the archives that a fork keeps into it. @param first the seq that the first of its messages follows */
-export async function forkArchives(
-  session: Session,
-  { archives }: ArchiveTables,
-  {
-    source,
-    target,
-    first,
-    kept,
-    taken,
-  }: { source: string; target: string; first: number; kept: Mark[]; taken: number[] },
-): Promise<void> {
+/**
+ * What puts the archives that a fork keeps into it, once its messages are there.
+ *
+ * @param fork.first the seq that the first of its messages follows
+ */
+export function archiveForks(
+  archives: ArchiveQueries,
+  fork: { source: string; target: string; first: number; kept: Mark[]; taken: number[] },
+): Statement[] {
+  const { source, target, first, kept, taken } = fork;
   const placeOf = (seq: number) => {
     const count = countUpTo(taken, seq);
     return count === 0 ? 0 : first + count;
   };
-  await session.run(archives.DELETE, [target]);
-  for (const { number, upTo, at } of kept) {
+  const copies = kept.map(({ number, upTo, at }): Statement => {
     const end = placeOf(upTo);
-    await session.run(archives.FORK, [target, end, target, end, placeOf(at), source, number]);
-  }
+    return [archives.FORK, [target, end, target, end, placeOf(at), source, number]];
+  });
+  return [[archives.DELETE, [target]], ...copies];
 }
 
 /** How many of the numbers, which are in order, are this one or below. */

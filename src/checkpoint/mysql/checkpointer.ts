@@ -3,7 +3,14 @@ import { MySqlStore, type MySqlTarget, type Session } from "../../db/mysql.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
-import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
+import {
+  checkNewRunId,
+  checkOptionalRunId,
+  checkQuestionId,
+  checkRunId,
+  checkThreadId,
+  newId,
+} from "../../util/ids.ts";
 import type {
   Capabilities,
   Capability,
@@ -21,6 +28,7 @@ import {
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
+  StoreError,
   ThreadNotFoundError,
   UnsupportedError,
 } from "../errors.ts";
@@ -77,6 +85,16 @@ const SERVERS_CHECK = "A server checks itself: CHECK TABLE, or mariadb-check.";
 export class MySQLCheckpointer implements Checkpointer {
   readonly capabilities: Capabilities;
   readonly archives: MySQLArchives | undefined;
+  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
+  readonly place = {
+    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => {
+      const mark = newId();
+      const held = await this.#store.locked("copy", this.#markName(mark), 0, () => work(mark));
+      if (!held) throw new StoreError("The server gave a new lock to somebody else. Nothing was done. Try again.");
+      return held.value;
+    },
+    recognises: async (mark: string): Promise<boolean> => await this.#store.isLocked("copy", this.#markName(mark)),
+  };
   readonly #store: MySqlStore;
   readonly #tables: { prefix: string; queries: Queries; exact: boolean; archives: ArchiveQueries | undefined };
 
@@ -192,7 +210,7 @@ export class MySQLCheckpointer implements Checkpointer {
       const run = await findRun(session, queries, { threadId, runId, create: true });
       if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
       if (run) throw new RunAlreadyClaimedError(threadId, runId);
-      await session.run(queries.INSERT_RUN, [threadId, runId]);
+      await session.finish([[queries.INSERT_RUN, [threadId, runId]]]);
     });
   }
 
@@ -208,7 +226,7 @@ export class MySQLCheckpointer implements Checkpointer {
       if (!run) throw new RunNotClaimedError(threadId, runId);
       if (run.done) return;
       const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
-      await session.run(queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]);
+      await session.finish([[queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]]]);
     });
   }
 
@@ -410,6 +428,10 @@ export class MySQLCheckpointer implements Checkpointer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #markName(mark: string): string {
+    return `${this.#tables.prefix}mark ${mark}`;
   }
 
   #pendingJson(request: PendingRequest): string {

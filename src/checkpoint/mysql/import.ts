@@ -3,7 +3,7 @@ import type { Session } from "../../db/mysql.ts";
 import type { JsonObject } from "../../messages/json.ts";
 import { checkNewRunId } from "../../util/ids.ts";
 import type { AdmittedPart } from "../part.ts";
-import { checkSize, insertRows, type NewRow, rowsOf } from "./append.ts";
+import { checkSize, insertsOf, type NewRow, rowsOf } from "./append.ts";
 import { archiveRowsOf, importArchives } from "./archive-marks.ts";
 import type { ArchiveQueries } from "./archive-queries.ts";
 import { toColumn } from "./columns.ts";
@@ -87,10 +87,12 @@ export async function importPart(
   for (const { runId, questionId, json } of answers ?? []) {
     await saveAnswer(session, tables, { threadId, runId, questionId }, json);
   }
-  const now =
-    rows.length === 0 ? revision : base + (await insertRows(session, queries, { threadId, rows, maxPacket }, after));
-  if (archives && tables.archives) await importArchives(session, tables.archives, threadId, archives);
-  return now;
+  const inserts = insertsOf(queries, { threadId, rows, maxPacket }, after);
+  if (archives && tables.archives) {
+    await session.all(inserts);
+    await importArchives(session, tables.archives, threadId, archives);
+  } else if (rows.length > 0) await session.finish(inserts);
+  return rows.length === 0 ? revision : base + after + rows.length;
 }
 
 /** What a TIMESTAMP can hold: whole seconds, from 1970 to 2038. Times are for display, and order is the log's. */

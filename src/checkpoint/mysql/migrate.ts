@@ -40,7 +40,7 @@ export async function planMigration(target: MySqlTarget, options: MySqlOptions =
 export async function migrate(target: MySqlTarget, options: MySqlOptions = {}): Promise<Migration> {
   const { lockTimeoutMs = 30_000 } = options;
   return await withStore(target, options, async (store, prefix) => {
-    const done = await store.locked(`everthread ${prefix}`, lockTimeoutMs, async (session) => {
+    const done = await store.locked("migrate", `everthread ${prefix}`, lockTimeoutMs, async (session) => {
       const planned = await plan(store, prefix);
       for (const statement of statementsOf(planned.sql)) await session.text(statement);
       return planned;

@@ -67,6 +67,11 @@ export class PostgresCheckpointer implements Checkpointer {
   readonly archives: PostgresArchives | undefined;
   /** The Postgres schema that holds the tables. */
   readonly schema: string;
+  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
+  readonly place = {
+    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => await work(await this.#whereabouts()),
+    recognises: async (mark: string): Promise<boolean> => mark === (await this.#whereabouts()),
+  };
   readonly #store: PostgresStore;
   readonly #names: TableNames;
   readonly #prefix: string;
@@ -392,6 +397,12 @@ export class PostgresCheckpointer implements Checkpointer {
   async checkIntegrity(): Promise<string[]> {
     this.#store.assertOpen("checkIntegrity");
     throw new UnsupportedError(BACKEND, "checkIntegrity", SERVERS_OWN);
+  }
+
+  /** The server as it runs now, its database and the tables' names. A copy of the server's files starts at another instant. */
+  async #whereabouts(): Promise<string> {
+    const row = await this.#readOne("copy", Q.SERVER, []);
+    return JSON.stringify([row?.started, row?.database, this.schema, this.#prefix]);
   }
 
   async close(): Promise<void> {

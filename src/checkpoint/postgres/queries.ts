@@ -247,3 +247,7 @@ export const DELETE_THREAD = `WITH
   forks AS (UPDATE cubepi_threads SET parent_thread_id = NULL WHERE parent_thread_id = $1),
   gone AS (DELETE FROM cubepi_threads t WHERE t.thread_id = $1 RETURNING ${FIRST_IS_SOMETHING} AS something)
   SELECT something FROM gone`;
+
+/** When the server was started, to the microsecond, and the database in it. Anyone may ask both. */
+export const SERVER = `SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text AS started,
+    (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AS database`;
