@@ -200,7 +200,7 @@ describe("migrate", () => {
     await sql(url, "UPDATE everthread_archive_version SET version = 2");
     expect(await planMigration(url)).toEqual({ from: 5, to: 5, sql: "" });
     await using store = await PostgresCheckpointer.open(url);
-    expect(store.capabilities.archives).toEqual({ reason: expect.stringMatching(/version 2.*use a newer one/) });
+    expect(store.capabilities.archives).toEqual({ reason: expect.stringMatching(/version 2.*Use a newer one/) });
     expect(store.archives).toBeUndefined();
     await sql(url, writeArchiveVersionSql());
   });

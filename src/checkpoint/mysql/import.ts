@@ -87,11 +87,11 @@ export async function importPart(
   for (const { runId, questionId, json } of answers ?? []) {
     await saveAnswer(session, tables, { threadId, runId, questionId }, json);
   }
-  const inserts = insertsOf(queries, { threadId, rows, maxPacket }, after);
+  const inserts = rows.length === 0 ? [] : insertsOf(queries, { threadId, rows, maxPacket }, after);
   if (archives && tables.archives) {
-    await session.all(inserts);
+    if (inserts.length > 0) await session.all(inserts);
     await importArchives(session, tables.archives, threadId, archives);
-  } else if (rows.length > 0) await session.finish(inserts);
+  } else if (inserts.length > 0) await session.finish(inserts);
   return rows.length === 0 ? revision : base + after + rows.length;
 }
 
