@@ -6,7 +6,7 @@ import { sourceText } from "../../messages/source-text.ts";
 import { foldCase, normalText } from "../../util/fold.ts";
 import { ADD_SOURCES, ARCHIVE_KEYS, SET_INDEXED, UNINDEXED } from "./archive-search-queries.ts";
 import { keyOf, SourceReader, slices } from "./archive-sources.ts";
-import type { Tables } from "./archives.ts";
+import type { Tables } from "./archive-tables.ts";
 
 const ROWS = 200;
 

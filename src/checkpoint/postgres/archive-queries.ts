@@ -18,7 +18,12 @@ export const lastOf = (
       AND NOT EXISTS (SELECT FROM cubepi_messages m
         WHERE m.thread_id = ${id} AND m.seq = l.up_to_seq AND m.created_at <> l.up_to_created_at))`;
 const LAST = lastOf("$1");
-const MS = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
+const ms = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
+const MADE_AT = ms("made.created_at");
+const MESSAGE_AT = ms("m.created_at");
+const ARCHIVED_AT = ms("r.created_at");
+const PRUNED_AT = ms("r.pruned_at");
+const LOST_AT = ms("p.pruned_at");
 const MESSAGE = "m.seq, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload";
 
 /** $1 thread, $2 after or null. */
@@ -56,7 +61,7 @@ export const COMPACT = `WITH
     SELECT $1, coalesce((SELECT archive_no FROM before), 0) + 1, place.seq, place.created_at, stand.last, $4, $5::text,
       stand.extra, clock_timestamp()
     FROM stand, place WHERE $2::bigint IS NULL OR base + last = $2 RETURNING a.archive_no, a.created_at)
-  SELECT stand.base, stand.last, (SELECT up_to_seq FROM before) AS compacted, made.archive_no, ${MS("made.created_at")} AS created_at,
+  SELECT stand.base, stand.last, (SELECT up_to_seq FROM before) AS compacted, made.archive_no, ${MADE_AT} AS created_at,
     (SELECT count(*) FROM cubepi_messages m, place
       WHERE m.thread_id = $1 AND m.seq > coalesce((SELECT up_to_seq FROM before), 0) AND m.seq <= place.seq) AS messages
   FROM (SELECT) AS one LEFT JOIN stand ON true LEFT JOIN made ON true`;
@@ -65,7 +70,7 @@ export const COMPACT = `WITH
 export const RANGES = `(SELECT a.*, lag(a.up_to_seq, 1, 0) OVER (ORDER BY a.archive_no) AS after_seq,
     lag(a.summary) OVER (ORDER BY a.archive_no) AS previous_summary
   FROM everthread_archives a WHERE a.thread_id = $1 AND EXISTS (SELECT FROM ${LAST} AS l))`;
-const INFO = `t.base, r.archive_no, r.up_to_seq, r.at_seq, r.summary, ${MS("r.created_at")} AS created_at, ${MS("r.pruned_at")} AS pruned_at,
+const INFO = `t.base, r.archive_no, r.up_to_seq, r.at_seq, r.summary, ${ARCHIVED_AT} AS created_at, ${PRUNED_AT} AS pruned_at,
     (SELECT count(*) FROM cubepi_messages m WHERE m.thread_id = $1 AND m.seq > r.after_seq AND m.seq <= r.up_to_seq) AS messages`;
 const BASE = `(SELECT ${POSITION} AS base FROM cubepi_threads t WHERE t.thread_id = $1) AS t`;
 
@@ -76,17 +81,17 @@ export const READ = `SELECT ${INFO}, r.previous_summary, r.system_prompt, r.extr
   WHERE r.archive_no = $2`;
 /** $1 thread, $2 number: its messages. */
 export const READ_MESSAGES = `WITH r AS MATERIALIZED (SELECT r.after_seq, r.up_to_seq FROM ${RANGES} AS r WHERE r.archive_no = $2)
-  SELECT ${MESSAGE}, t.base + m.seq AS position, ${MS("m.created_at")} AS created_at
+  SELECT ${MESSAGE}, t.base + m.seq AS position, ${MESSAGE_AT} AS created_at
   FROM cubepi_messages m, ${BASE}
   WHERE m.thread_id = $1 AND m.seq > (SELECT after_seq FROM r) AND m.seq <= (SELECT up_to_seq FROM r) ORDER BY m.seq`;
 /** $1 thread, $2 number, $3 a position: the archive, and the message there if it is in it. */
-export const FETCH = `SELECT r.archive_no, ${MS("r.pruned_at")} AS pruned_at, ${MESSAGE}, ${MS("m.created_at")} AS created_at
+export const FETCH = `SELECT r.archive_no, ${PRUNED_AT} AS pruned_at, ${MESSAGE}, ${MESSAGE_AT} AS created_at
   FROM ${RANGES} AS r CROSS JOIN ${BASE} LEFT JOIN cubepi_messages m
     ON m.thread_id = $1 AND m.seq = $3::bigint - t.base AND m.seq > r.after_seq AND m.seq <= r.up_to_seq
   WHERE r.archive_no = $2`;
 
 /** What retention goes by. $1 thread. */
-export const RETENTION = `SELECT t.base, t.waiting, r.archive_no, ${MS("r.pruned_at")} AS pruned_at,
+export const RETENTION = `SELECT t.base, t.waiting, r.archive_no, ${PRUNED_AT} AS pruned_at,
     EXISTS (SELECT FROM cubepi_messages m WHERE m.thread_id = $1 AND m.run_id = t.waiting
       AND m.seq > r.after_seq AND m.seq <= r.up_to_seq) AS holds
   FROM ${RANGES} AS r, (SELECT ${POSITION} AS base, CASE WHEN t.pending_request IS NOT NULL THEN t.run_id END AS waiting
@@ -111,7 +116,7 @@ export const CUT_SEQ = `(SELECT coalesce(max(m.seq), 0) FROM cubepi_messages m W
 const LIVE = `FROM everthread_archives a WHERE a.thread_id = $1 AND EXISTS (SELECT FROM ${LAST} AS l)`;
 /** $1 thread, $2 run: the last archive that a fork keeps, and the first that it would need and that was pruned. */
 export const KEPT = `WITH cut AS MATERIALIZED (SELECT ${CUT_SEQ} AS seq)
-  SELECT k.summary, p.archive_no AS lost, ${MS("p.pruned_at")} AS pruned_at
+  SELECT k.summary, p.archive_no AS lost, ${LOST_AT} AS pruned_at
   FROM cut LEFT JOIN LATERAL (SELECT a.summary ${LIVE} AND a.up_to_seq <= cut.seq ORDER BY a.archive_no DESC LIMIT 1) AS k ON true
     LEFT JOIN LATERAL (SELECT a.archive_no, a.pruned_at ${LIVE} AND a.up_to_seq > cut.seq AND a.pruned_at IS NOT NULL
       ORDER BY a.archive_no LIMIT 1) AS p ON true`;

@@ -7,6 +7,7 @@ import { lastOf, RANGES } from "./archive-queries.ts";
 import { POSITION } from "./queries.ts";
 
 const LAST = lastOf("$1");
+const LAST_OF_EACH = lastOf("ids.thread_id");
 // A moment to the microsecond, as text in which it can be handed back.
 const EXACT = "to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US+00')";
 
@@ -45,7 +46,7 @@ export const STORE_KEYS_BY_INDEX = `WITH found AS MATERIALIZED (
 /** $1 thread ids as JSON: those whose archives count, and what positions there have above seq. */
 export const THREADS = `WITH ids AS MATERIALIZED (SELECT DISTINCT json_array_elements_text($1::json) AS thread_id)
   SELECT ids.thread_id, (SELECT ${POSITION} FROM cubepi_threads t WHERE t.thread_id = ids.thread_id) AS base
-  FROM ids WHERE EXISTS (SELECT FROM ${lastOf("ids.thread_id")} AS l)`;
+  FROM ids WHERE EXISTS (SELECT FROM ${LAST_OF_EACH} AS l)`;
 /** $1 keys as JSON: the archived messages of these keys, in their order. */
 export const SOURCES = `SELECT k.thread_id, m.seq, a.archive_no, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload,
     (extract(epoch FROM m.created_at) * 1000)::float8 AS created_at

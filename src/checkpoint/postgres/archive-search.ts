@@ -7,7 +7,7 @@ import type { SearchHit, SearchResult } from "../archives.ts";
 import { type CheckedSearch, hitOf } from "../search.ts";
 import { STORE_KEYS, STORE_KEYS_BY_INDEX, THREAD_KEYS, THREAD_KEYS_BY_INDEX } from "./archive-search-queries.ts";
 import { keyOf, SourceReader, slices } from "./archive-sources.ts";
-import type { Query, Tables } from "./archives.ts";
+import type { Query, Tables } from "./archive-tables.ts";
 
 /** How many keys are asked for: few at first, and then many, since each time all that is archived is put in order. */
 const FIRST_KEYS = 1000;

@@ -4,7 +4,7 @@ import { archiveIdOf } from "../archive-rules.ts";
 import { CheckpointCorruptionError } from "../errors.ts";
 import type { Source } from "../search.ts";
 import { SOURCES, THREADS } from "./archive-search-queries.ts";
-import type { Query } from "./archives.ts";
+import type { Query } from "./archive-tables.ts";
 import { readMessage, toDate } from "./rows.ts";
 
 export interface Key {

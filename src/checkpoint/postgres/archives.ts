@@ -1,5 +1,5 @@
 /** The archives of the Postgres engine: marks in a thread's log, in tables of Everthread's own. */
-import type { Row, Value } from "../../db/postgres.ts";
+import type { Row } from "../../db/postgres.ts";
 import { escapeText } from "../../db/postgres-text.ts";
 import { InvalidArgumentError } from "../../errors.ts";
 import { checkRunId, checkThreadId } from "../../util/ids.ts";
@@ -30,25 +30,11 @@ import { addToIndex } from "./archive-index.ts";
 import * as A from "./archive-queries.ts";
 import { checkNothingLost, dateOf, infoOf, positionOf, readArchiveExtra, textOrNull } from "./archive-rows.ts";
 import { searchArchives } from "./archive-search.ts";
+import type { Query, Tables } from "./archive-tables.ts";
 import { messagePage } from "./listings.ts";
 import { CUT } from "./queries.ts";
 import { readMessage, toDate } from "./rows.ts";
 import { checkCut, checkExpected } from "./verdicts.ts";
-
-export type Query = readonly [sql: string, values: readonly Value[]];
-
-/** What the archives need of the checkpointer that they belong to. */
-export interface Tables {
-  prefix: string;
-  archivePrefix: string;
-  /** Whether search has an index. */
-  indexed: boolean;
-  assertOpen(operation: string): void;
-  /** Gives the rows of each query, all of one snapshot. */
-  read(operation: string, queries: readonly Query[]): Promise<Row[][]>;
-  /** The same in one transaction that holds the threads' locks. */
-  write(operation: string, threadIds: [string, ...string[]], queries: readonly Query[]): Promise<Row[][]>;
-}
 
 export class PostgresArchives implements ArchiveStore {
   readonly #tables: Tables;
