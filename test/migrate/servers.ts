@@ -21,6 +21,8 @@ export interface Server {
   label: string;
   missing: boolean;
   schemaSql(): string;
+  /** The tables that CubeLoop knows, without those of archives. */
+  sharedSql(): string;
   /** Makes the tables as version 1 had them. */
   version1: string;
   /** Makes an empty database, dropped when the test is over. */
@@ -39,6 +41,7 @@ export const servers: Server[] = [
     name: "postgres",
     label: "Postgres",
     missing: false,
+    sharedSql: () => postgres.schemaSql(),
     schemaSql: () => postgres.schemaSql() + postgres.archiveSchemaSql(),
     version1: `${postgres.schemaSql()}
       DROP TABLE cubepi_hitl_answers, cubepi_runs; ALTER TABLE cubepi_messages DROP COLUMN run_id;
@@ -58,6 +61,7 @@ export const servers: Server[] = [
     name: "mysql",
     label: `MySQL (${mysqlLabel})`,
     missing: !hasMysql,
+    sharedSql: () => mysql.schemaSql(),
     schemaSql: () => mysql.schemaSql() + mysql.archiveSchemaSql(),
     version1: `${mysql.schemaSql()}
 DROP TABLE cubepi_hitl_answers;
