@@ -3,14 +3,7 @@ import { MySqlStore, type MySqlTarget, type Session } from "../../db/mysql.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
-import {
-  checkNewRunId,
-  checkOptionalRunId,
-  checkQuestionId,
-  checkRunId,
-  checkThreadId,
-  newId,
-} from "../../util/ids.ts";
+import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type {
   Capabilities,
   Checkpoint,
@@ -27,7 +20,6 @@ import {
   RunAlreadyClaimedError,
   RunAlreadyCompletedError,
   RunNotClaimedError,
-  StoreError,
   ThreadNotFoundError,
   UnsupportedError,
 } from "../errors.ts";
@@ -42,6 +34,7 @@ import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, savePending, ta
 import { importOf, importPart } from "./import.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import { type Queries, queriesFor } from "./queries.ts";
 import { BACKEND, readExtra, readMessage } from "./rows.ts";
 import { verifySchema } from "./schema.ts";
@@ -84,22 +77,14 @@ export class MySQLCheckpointer implements Checkpointer {
     backup: { reason: SERVERS_BACKUP },
     integrityCheck: { reason: SERVERS_CHECK },
   };
-  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
-  readonly place = {
-    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => {
-      const mark = newId();
-      const held = await this.#store.locked("copy", this.#markName(mark), 0, () => work(mark));
-      if (!held) throw new StoreError("The server gave a new lock to somebody else. Nothing was done. Try again.");
-      return held.value;
-    },
-    recognises: async (mark: string): Promise<boolean> => await this.#store.isLocked("copy", this.#markName(mark)),
-  };
+  readonly place: Place;
   readonly #store: MySqlStore;
   readonly #tables: { prefix: string; queries: Queries; exact: boolean };
 
   private constructor(store: MySqlStore, prefix: string, exact: boolean) {
     this.#store = store;
     this.#tables = { prefix, queries: queriesFor(prefix), exact };
+    this.place = placeOf(store, prefix);
   }
 
   /**
@@ -404,10 +389,6 @@ export class MySQLCheckpointer implements Checkpointer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  #markName(mark: string): string {
-    return `${this.#tables.prefix}mark ${mark}`;
   }
 
   #pendingJson(request: PendingRequest): string {

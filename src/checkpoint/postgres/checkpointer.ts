@@ -32,6 +32,7 @@ import { importValues } from "./import.ts";
 import { toJsonb } from "./jsonb.ts";
 import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
 import { verifySchema } from "./schema.ts";
@@ -64,11 +65,7 @@ export class PostgresCheckpointer implements Checkpointer {
   };
   /** The Postgres schema that holds the tables. */
   readonly schema: string;
-  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
-  readonly place = {
-    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => await work(await this.#whereabouts()),
-    recognises: async (mark: string): Promise<boolean> => mark === (await this.#whereabouts()),
-  };
+  readonly place: Place;
   readonly #store: PostgresStore;
   readonly #names: TableNames;
   readonly #prefix: string;
@@ -79,6 +76,7 @@ export class PostgresCheckpointer implements Checkpointer {
     this.#names = { schema, tablePrefix };
     this.#prefix = tablePrefix;
     this.schema = schema;
+    this.place = placeOf((sql) => this.#readOne("copy", sql, []), { schema, prefix: tablePrefix });
   }
 
   /**
@@ -351,12 +349,6 @@ export class PostgresCheckpointer implements Checkpointer {
   async checkIntegrity(): Promise<string[]> {
     this.#store.assertOpen("checkIntegrity");
     throw new UnsupportedError(BACKEND, "checkIntegrity", SERVERS_OWN);
-  }
-
-  /** The server as it runs now, its database and the tables' names. A copy of the server's files starts at another instant. */
-  async #whereabouts(): Promise<string> {
-    const row = await this.#readOne("copy", Q.SERVER, []);
-    return JSON.stringify([row?.started, row?.database, this.schema, this.#prefix]);
   }
 
   async close(): Promise<void> {
