@@ -16,13 +16,7 @@ import type {
   ThreadInfo,
   ThreadPart,
 } from "../checkpointer.ts";
-import {
-  RunAlreadyClaimedError,
-  RunAlreadyCompletedError,
-  RunNotClaimedError,
-  ThreadNotFoundError,
-  UnsupportedError,
-} from "../errors.ts";
+import { ThreadNotFoundError, UnsupportedError } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
@@ -37,18 +31,9 @@ import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
 import { type Place, placeOf } from "./place.ts";
 import { type Queries, queriesFor } from "./queries.ts";
 import { BACKEND, readExtra, readMessage } from "./rows.ts";
+import { claimRun, completeRun } from "./runs.ts";
 import { verifySchema } from "./schema.ts";
-import {
-  checkExpected,
-  cutOf,
-  ensureThread,
-  eraseThread,
-  findRun,
-  isUsed,
-  lockThread,
-  readLog,
-  revisionOf,
-} from "./threads.ts";
+import { checkExpected, cutOf, ensureThread, eraseThread, isUsed, lockThread, readLog, revisionOf } from "./threads.ts";
 
 export type { MySqlConfig, MySqlPool, MySqlTarget } from "../../db/mysql.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
@@ -169,13 +154,7 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkNewRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("claimRun", async (session) => {
-      await ensureThread(session, queries, threadId);
-      const run = await findRun(session, queries, { threadId, runId, create: true });
-      if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
-      if (run) throw new RunAlreadyClaimedError(threadId, runId);
-      await session.finish([[queries.INSERT_RUN, [threadId, runId]]]);
-    });
+    await this.#store.write("claimRun", (session) => claimRun(session, queries, threadId, runId));
   }
 
   async markRunComplete(threadId: string, runId: string): Promise<void> {
@@ -183,15 +162,7 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("markRunComplete", async (session) => {
-      const run = (await lockThread(session, queries, threadId))
-        ? await findRun(session, queries, { threadId, runId })
-        : undefined;
-      if (!run) throw new RunNotClaimedError(threadId, runId);
-      if (run.done) return;
-      const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
-      await session.finish([[queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]]]);
-    });
+    await this.#store.write("markRunComplete", (session) => completeRun(session, queries, threadId, runId));
   }
 
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
