@@ -23,7 +23,7 @@ export interface MySqlCallbackPool {
   promise(): MySqlPool;
 }
 
-/** Where the server is: any options of mysql2's createPool, but the pool's sizes and the character set are Everthread's. */
+/** Where the server is: any options of mysql2's createPool, but for the pool's sizes, `charset` and `multipleStatements`, which are Everthread's. */
 export interface MySqlConfig {
   host?: string | undefined;
   port?: number | undefined;

@@ -83,6 +83,8 @@ describe.skipIf(!hasMysql)(`round trips to MySQL (${mysqlLabel})`, () => {
 
   const PLAIN = { multipleStatements: false };
   const SEVERAL = { multipleStatements: true };
+  /** What a host may have set for its own queries. */
+  const ODD = { namedPlaceholders: true, rowsAsArray: true, supportBigNumbers: true, bigNumberStrings: true };
 
   test("a pool of the host that takes one statement at a time works as it is", async () => {
     await using proxy = await TcpProxy.before(database.url);
@@ -116,6 +118,7 @@ describe.skipIf(!hasMysql)(`round trips to MySQL (${mysqlLabel})`, () => {
   test.each([
     ["one at a time", PLAIN],
     ["several at once", SEVERAL],
+    ["several at once, in a pool with options of its own", { ...SEVERAL, ...ODD }],
   ])("no sql_mode changes what values mean: %s", async (_how, flags) => {
     for (const mode of ["", "NO_BACKSLASH_ESCAPES", "ANSI", "TRADITIONAL,PIPES_AS_CONCAT,IGNORE_SPACE"]) {
       const pool = createPool({ uri: database.url, connectionLimit: 1, ...flags });

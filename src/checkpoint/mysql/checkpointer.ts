@@ -3,14 +3,7 @@ import { MySqlStore, type MySqlTarget, type Session } from "../../db/mysql.ts";
 import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
-import {
-  checkNewRunId,
-  checkOptionalRunId,
-  checkQuestionId,
-  checkRunId,
-  checkThreadId,
-  newId,
-} from "../../util/ids.ts";
+import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type {
   Capabilities,
   Capability,
@@ -24,14 +17,7 @@ import type {
   ThreadInfo,
   ThreadPart,
 } from "../checkpointer.ts";
-import {
-  RunAlreadyClaimedError,
-  RunAlreadyCompletedError,
-  RunNotClaimedError,
-  StoreError,
-  ThreadNotFoundError,
-  UnsupportedError,
-} from "../errors.ts";
+import { ThreadNotFoundError, UnsupportedError } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
@@ -46,20 +32,12 @@ import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, savePending, ta
 import { importOf, importPart } from "./import.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import { type Queries, queriesFor } from "./queries.ts";
 import { BACKEND, readExtra, readMessage } from "./rows.ts";
+import { claimRun, completeRun } from "./runs.ts";
 import { archivesCapability, findArchives, verifySchema } from "./schema.ts";
-import {
-  checkExpected,
-  cutOf,
-  ensureThread,
-  eraseThread,
-  findRun,
-  isUsed,
-  lockThread,
-  readLog,
-  revisionOf,
-} from "./threads.ts";
+import { checkExpected, cutOf, ensureThread, eraseThread, isUsed, lockThread, readLog, revisionOf } from "./threads.ts";
 
 export type { MySqlConfig, MySqlPool, MySqlTarget } from "../../db/mysql.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
@@ -85,16 +63,7 @@ const SERVERS_CHECK = "A server checks itself: CHECK TABLE, or mariadb-check.";
 export class MySQLCheckpointer implements Checkpointer {
   readonly capabilities: Capabilities;
   readonly archives: MySQLArchives | undefined;
-  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
-  readonly place = {
-    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => {
-      const mark = newId();
-      const held = await this.#store.locked("copy", this.#markName(mark), 0, () => work(mark));
-      if (!held) throw new StoreError("The server gave a new lock to somebody else. Nothing was done. Try again.");
-      return held.value;
-    },
-    recognises: async (mark: string): Promise<boolean> => await this.#store.isLocked("copy", this.#markName(mark)),
-  };
+  readonly place: Place;
   readonly #store: MySqlStore;
   readonly #tables: { prefix: string; queries: Queries; exact: boolean; archives: ArchiveQueries | undefined };
 
@@ -116,6 +85,7 @@ export class MySQLCheckpointer implements Checkpointer {
       backup: { reason: SERVERS_BACKUP },
       integrityCheck: { reason: SERVERS_CHECK },
     };
+    this.place = placeOf(store, prefix);
   }
 
   /**
@@ -205,13 +175,7 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkNewRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("claimRun", async (session) => {
-      await ensureThread(session, queries, threadId);
-      const run = await findRun(session, queries, { threadId, runId, create: true });
-      if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
-      if (run) throw new RunAlreadyClaimedError(threadId, runId);
-      await session.finish([[queries.INSERT_RUN, [threadId, runId]]]);
-    });
+    await this.#store.write("claimRun", (session) => claimRun(session, queries, threadId, runId));
   }
 
   async markRunComplete(threadId: string, runId: string): Promise<void> {
@@ -219,15 +183,7 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("markRunComplete", async (session) => {
-      const run = (await lockThread(session, queries, threadId))
-        ? await findRun(session, queries, { threadId, runId })
-        : undefined;
-      if (!run) throw new RunNotClaimedError(threadId, runId);
-      if (run.done) return;
-      const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
-      await session.finish([[queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]]]);
-    });
+    await this.#store.write("markRunComplete", (session) => completeRun(session, queries, threadId, runId));
   }
 
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
@@ -428,10 +384,6 @@ export class MySQLCheckpointer implements Checkpointer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  #markName(mark: string): string {
-    return `${this.#tables.prefix}mark ${mark}`;
   }
 
   #pendingJson(request: PendingRequest): string {

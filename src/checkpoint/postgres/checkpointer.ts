@@ -39,6 +39,7 @@ import { importValues } from "./import.ts";
 import { toJsonb } from "./jsonb.ts";
 import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
 import { archivesCapability, type FoundArchives, verifySchema } from "./schema.ts";
@@ -68,11 +69,7 @@ export class PostgresCheckpointer implements Checkpointer {
   readonly archives: PostgresArchives | undefined;
   /** The Postgres schema that holds the tables. */
   readonly schema: string;
-  /** For a copy, which must know whether two stores are one: a mark that any store on the same tables recognises. */
-  readonly place = {
-    withMark: async <T>(work: (mark: string) => Promise<T>): Promise<T> => await work(await this.#whereabouts()),
-    recognises: async (mark: string): Promise<boolean> => mark === (await this.#whereabouts()),
-  };
+  readonly place: Place;
   readonly #store: PostgresStore;
   readonly #names: TableNames;
   readonly #prefix: string;
@@ -84,6 +81,7 @@ export class PostgresCheckpointer implements Checkpointer {
     this.#names = names;
     this.#prefix = names.tablePrefix ?? DEFAULT_PREFIX;
     this.schema = names.schema;
+    this.place = placeOf((sql) => this.#readOne("copy", sql, []), { schema: this.schema, prefix: this.#prefix });
     this.#tables = {
       prefix: this.#prefix,
       archivePrefix: archivePrefix(names),
@@ -398,12 +396,6 @@ export class PostgresCheckpointer implements Checkpointer {
   async checkIntegrity(): Promise<string[]> {
     this.#store.assertOpen("checkIntegrity");
     throw new UnsupportedError(BACKEND, "checkIntegrity", SERVERS_OWN);
-  }
-
-  /** The server as it runs now, its database and the tables' names. A copy of the server's files starts at another instant. */
-  async #whereabouts(): Promise<string> {
-    const row = await this.#readOne("copy", Q.SERVER, []);
-    return JSON.stringify([row?.started, row?.database, this.schema, this.#prefix]);
   }
 
   async close(): Promise<void> {
