@@ -17,7 +17,6 @@ const sources = new Map(
 /** Files of more than 400 lines, each with its reason. */
 const LONG: Record<string, string> = {
   "agent/agent.ts": "one class: the public face of an agent and the checks at its door, with their documentation",
-  "checkpoint/mysql/checkpointer.ts": "as that of SQLite",
   "checkpoint/postgres/checkpointer.ts": "as that of SQLite",
   "checkpoint/sqlite/checkpointer.ts":
     "one class with every method of the contract; what can stand alone is in files beside it",
