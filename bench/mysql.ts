@@ -16,6 +16,9 @@ const SELECT = "SELECT seq, role, metadata, payload FROM cubepi_messages WHERE t
 const COPY = `INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
   SELECT ?, seq, role, metadata, payload, run_id, created_at FROM cubepi_messages WHERE thread_id = ?`;
 
+const COPY_RUNS = `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
+  SELECT ?, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs WHERE thread_id = ?`;
+
 const figures: Figure[] = [];
 // A server that starts clears away what others have in a directory that they share.
 const tmp = benchDir();
@@ -53,6 +56,14 @@ figures.push(...(await measureLoad(store, bareLoad)));
 const bareFork = {
   begin: (target: string) => pool.query("INSERT INTO cubepi_threads (thread_id) VALUES (?)", [target]),
   copy: (source: string, target: string) => pool.query(COPY, [target, source]),
+  async copyBoth(source: string, target: string) {
+    const connection = await pool.getConnection();
+    await connection.query("START TRANSACTION");
+    await connection.query(COPY, [target, source]);
+    await connection.query(COPY_RUNS, [target, source]);
+    await connection.query("COMMIT");
+    connection.release();
+  },
   analyze: () => pool.query("ANALYZE TABLE cubepi_threads, cubepi_messages, cubepi_runs"),
 };
 figures.push(...(await measureFork(store, bareFork)));

@@ -19,6 +19,9 @@ const SELECT = "SELECT seq, role, metadata, payload FROM cubepi_messages WHERE t
 const COPY = `INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
   SELECT $2, seq, role, metadata, payload, run_id, created_at FROM cubepi_messages WHERE thread_id = $1`;
 
+const COPY_RUNS = `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
+  SELECT $2, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs WHERE thread_id = $1`;
+
 const server = await startServer();
 const figures: Figure[] = [];
 
@@ -45,6 +48,14 @@ figures.push(...(await measureLoad(store, bareLoad)));
 const bareFork = {
   begin: (target: string) => pool.query("INSERT INTO cubepi_threads (thread_id) VALUES ($1)", [target]),
   copy: (source: string, target: string) => pool.query(COPY, [source, target]),
+  async copyBoth(source: string, target: string) {
+    const connection = await pool.connect();
+    await connection.query("START TRANSACTION");
+    await connection.query(COPY, [source, target]);
+    await connection.query(COPY_RUNS, [source, target]);
+    await connection.query("COMMIT");
+    connection.release();
+  },
   analyze: () => pool.query("VACUUM ANALYZE"),
 };
 figures.push(...(await measureFork(store, bareFork)));

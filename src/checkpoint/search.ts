@@ -250,6 +250,31 @@ export class SearchTimer {
     this.#sliceEnd = performance.now() + SLICE_MS;
   }
 
+  /** What the work gives, unless the search has to end before: then the work is left alone. @throws as {@link SearchTimer.check} */
+  async race<T>(work: Promise<T>): Promise<T> {
+    const ended = Promise.withResolvers<never>();
+    const end = () => {
+      try {
+        this.check();
+      } catch (reason) {
+        ended.reject(reason);
+      }
+    };
+    // Timers may fire a little early.
+    const timeout = setTimeout(end, Math.ceil(this.remainingMs) + 1);
+    this.#signal?.addEventListener("abort", end);
+    try {
+      end();
+      return await Promise.race([work, ended.promise]);
+    } catch (error) {
+      this.check();
+      throw error;
+    } finally {
+      clearTimeout(timeout);
+      this.#signal?.removeEventListener("abort", end);
+    }
+  }
+
   /** @throws SearchTimeoutError, or the signal's reason */
   check(): void {
     this.#signal?.throwIfAborted();

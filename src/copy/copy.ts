@@ -3,6 +3,7 @@ import type { Checkpointer } from "../checkpoint/checkpointer.ts";
 import { ThreadNotFoundError } from "../checkpoint/errors.ts";
 import { InvalidArgumentError } from "../errors.ts";
 import { checkThreadId, compareCodePoints } from "../util/ids.ts";
+import { isSameStore } from "./same.ts";
 import { threadOf } from "./source.ts";
 import { copyThread } from "./thread.ts";
 
@@ -53,14 +54,16 @@ export interface CopyReport {
  * messages in memory, however long the threads are.
  *
  * @throws ThreadNotFoundError when one of `threadIds` is not in the source; then nothing was copied
- * @throws InvalidArgumentError when both are one store
+ * @throws InvalidArgumentError when both are one store; then nothing was copied
  */
 export async function copyThreads(
   from: Checkpointer,
   to: Checkpointer,
   options: CopyOptions = {},
 ): Promise<CopyReport> {
-  if (from === to) throw new InvalidArgumentError("The source and the target are one store.");
+  if (await isSameStore(from, to)) {
+    throw new InvalidArgumentError("The source and the target are one store. Name another one to copy to.");
+  }
   const { threadIds, verify = true, onProgress } = options;
   const report: CopyReport = {
     ...{ copied: 0, continued: 0, unchanged: 0, messages: 0 },

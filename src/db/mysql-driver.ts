@@ -5,7 +5,7 @@ import { StoreOpenError } from "./errors.ts";
 /** What is used of a connection of mysql2/promise. */
 export interface MySqlConnection {
   execute(statement: { sql: string; rowsAsArray: boolean }, values: (string | Buffer | null)[]): Promise<unknown[]>;
-  query(sql: string): Promise<unknown[]>;
+  query(statement: string | { sql: string; rowsAsArray: boolean }): Promise<unknown[]>;
   release(): void;
   destroy(): void;
   /** The connection beneath: the same object each time the pool hands it out. */
@@ -23,7 +23,7 @@ export interface MySqlCallbackPool {
   promise(): MySqlPool;
 }
 
-/** Where the server is: any options of mysql2's createPool, but the pool's sizes and the character set are Everthread's. */
+/** Where the server is: any options of mysql2's createPool, but for the pool's sizes, `charset` and `multipleStatements`, which are Everthread's. */
 export interface MySqlConfig {
   host?: string | undefined;
   port?: number | undefined;
@@ -72,7 +72,8 @@ export async function openPool(
     waitForConnections: true,
     queueLimit: 0,
     enableKeepAlive: true,
-    multipleStatements: false,
+    // For what need not wait for an answer (see mysql-session.ts).
+    multipleStatements: true,
   };
   const server = config.socketPath ?? `${config.host ?? "localhost"}:${config.port ?? 3306}`;
   return { pool: createPool({ ...config, ...own }) as MySqlPool, ownsPool: true, server };

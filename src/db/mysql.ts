@@ -3,7 +3,7 @@
  * table.
  *
  * A write runs at READ COMMITTED: without gap locks, writers to different new rows don't wait for each other. Values are
- * always bound to prepared statements, so no escaping depends on the server's sql_mode.
+ * bound to prepared statements, or written in hexadecimal, so no escaping depends on the server's sql_mode.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,9 +11,11 @@ import { EverthreadError } from "../errors.ts";
 import { ConnectionLostError, LockTimeoutError, PoolExhaustedError, StoreError, StoreOpenError } from "./errors.ts";
 import { type MySqlConnection, type MySqlTarget, type Opened, openPool } from "./mysql-driver.ts";
 import { explain, explainOpen, isLockFailure, isLost, isReadOnly, isTooLarge, unreachable } from "./mysql-errors.ts";
+import { ConnectionSession, type Row, type Session } from "./mysql-session.ts";
 import { WorkInFlight } from "./work.ts";
 
 export type { MySqlConfig, MySqlPool, MySqlTarget } from "./mysql-driver.ts";
+export type { Row, Session, Statement, Value } from "./mysql-session.ts";
 
 export interface MySqlStoreOptions {
   /** Connections that are opened at once. (Default: 1) */
@@ -24,19 +26,6 @@ export interface MySqlStoreOptions {
   connectTimeoutMs?: number | undefined;
   /** How long to wait for another program's lock, in ms; the server counts whole seconds. (Default: 30000) */
   lockTimeoutMs?: number | undefined;
-}
-
-export type Row = Record<string, unknown>;
-export type Value = string | number | Buffer | null;
-
-/** One connection, while it is in use. */
-export interface Session {
-  /** Runs a statement and gives its rows. */
-  rows(sql: string, values?: readonly Value[]): Promise<Row[]>;
-  /** Runs a statement and gives how many rows it changed. */
-  run(sql: string, values?: readonly Value[]): Promise<number>;
-  /** Runs a statement that can't be prepared, as it is. */
-  text(sql: string): Promise<void>;
 }
 
 const BEGIN = ["START TRANSACTION"];
@@ -57,6 +46,8 @@ export class MySqlStore {
   readonly #work = new WorkInFlight();
   #database = "";
   #maxPacket = 0;
+  /** Whether the pool's connections take several statements at once. */
+  #several = false;
 
   private constructor(opened: Opened, options: MySqlStoreOptions) {
     this.#opened = opened;
@@ -92,7 +83,7 @@ export class MySqlStore {
   async #readSettings(): Promise<void> {
     const [settings = {}] = await this.read("open", (session) =>
       session.rows(`SELECT DATABASE() AS name, @@max_allowed_packet AS packet, @@character_set_client AS client,
-        @@character_set_connection AS connection, @@character_set_results AS results`),
+        @@character_set_connection AS connection, @@character_set_results AS results, @@autocommit AS autocommit`),
     );
     if (settings.name === null) {
       throw new StoreOpenError("The connection names no database. Add it: mysql://user:password@host/database");
@@ -103,8 +94,23 @@ export class MySqlStore {
         `The pool's connections speak ${String(wrong)}, in which not every text can be written. Create it with charset: "utf8mb4".`,
       );
     }
+    if (Number(settings.autocommit) !== 1) {
+      throw new StoreOpenError(
+        "The pool's connections have autocommit off, so a read would see the same old state for ever. Create it with autocommit on.",
+      );
+    }
     this.#database = String(settings.name);
     this.#maxPacket = Number(settings.packet);
+    // Our own pool asks for it and a host's may; whether the server, or what is before it, does it is seen by trying.
+    this.#several = await this.read("open", (session) =>
+      session.text("SELECT 1; SELECT 1").then(
+        () => true,
+        (error) => {
+          if (isLost(error)) throw error;
+          return false;
+        },
+      ),
+    );
   }
 
   /** Opens so many connections that the first works need not wait for them. */
@@ -131,7 +137,7 @@ export class MySqlStore {
   }
 
   /**
-   * Writes in one transaction, undone when `run` throws. `run` may be called again: after a deadlock, a lock that was not
+   * Writes in one transaction, undone when `run` throws, and committed when it ends or calls `finish`. `run` may be called again: after a deadlock, a lock that was not
    * to be had, or a connection that broke before the commit was asked for, when the server has undone it all. What broke
    * while committing is not tried again: then a ConnectionLostError says that the outcome is unknown.
    *
@@ -150,18 +156,31 @@ export class MySqlStore {
    * It belongs to the connection: it is given back on the same one, or ends with it.
    */
   async locked<T>(
+    operation: string,
     name: string,
     timeoutMs: number,
     run: (session: Session) => Promise<T>,
   ): Promise<{ value: T } | undefined> {
-    this.assertOpen("migrate");
+    this.assertOpen(operation);
     return await this.#work.track(this.#locked(name, timeoutMs, run));
   }
 
+  /** Whether some program holds such a lock. */
+  async isLocked(operation: string, name: string): Promise<boolean> {
+    const [row] = await this.read(operation, (session) =>
+      session.rows("SELECT IS_USED_LOCK(?) AS holder", [this.#lockKey(name)]),
+    );
+    return row?.holder != null;
+  }
+
+  #lockKey(name: string): string {
+    return createHash("sha256").update(`${this.#database}\0${name}`).digest("hex");
+  }
+
   async #locked<T>(name: string, timeoutMs: number, run: (session: Session) => Promise<T>) {
-    const key = createHash("sha256").update(`${this.#database}\0${name}`).digest("hex");
+    const key = this.#lockKey(name);
     const connection = await this.#acquire();
-    const session = sessionOf(connection);
+    const session = this.#sessionOf(connection, []);
     let held = false;
     try {
       const [row] = await session.rows("SELECT GET_LOCK(?, ?) AS got", [key, Math.ceil(timeoutMs / 1000)]);
@@ -183,14 +202,10 @@ export class MySqlStore {
     const deadline = performance.now() + this.#lockTimeoutMs;
     for (let waits = 0, losses = 0; ; ) {
       const connection = await this.#acquire();
-      let committing = false;
+      const session = this.#sessionOf(connection, work.begin);
       try {
-        for (const sql of work.begin) await connection.query(sql);
-        const value = await work.run(sessionOf(connection));
-        if (work.commit) {
-          committing = work.begin !== BEGIN_SNAPSHOT;
-          await connection.query("COMMIT");
-        }
+        const value = await work.run(session);
+        if (work.commit && !session.committing) await session.finish([]);
         this.#release(connection, false);
         return value;
       } catch (error) {
@@ -201,11 +216,16 @@ export class MySqlStore {
           }
           await sleep(backoff(waits++));
         } else if (isLost(error) && !isTooLarge(error)) {
+          const committing = session.committing && work.begin !== BEGIN_SNAPSHOT;
           // After a restart every idle connection may be dead: each is found so once, and then a new one is made.
           if (committing || losses++ > this.#maxPoolSize) throw lost(error, committing ? "unknown" : "not_written");
         } else throw explain(error, this.#maxPacket);
       }
     }
+  }
+
+  #sessionOf(connection: MySqlConnection, begin: readonly string[]): ConnectionSession {
+    return new ConnectionSession(connection, { begin, several: this.#several, maxPacket: this.#maxPacket });
   }
 
   /** Takes a connection whose session is as it must be. */
@@ -240,7 +260,7 @@ export class MySqlStore {
       await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
       // Strict: what does not fit is an error and never cut. UTC: no instant is written twice in a year.
       await connection.query(
-        `SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}`,
+        `SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}`,
       );
       this.#ready.add(connection.connection);
     } catch (error) {
@@ -278,22 +298,6 @@ export class MySqlStore {
   assertOpen(operation: string): void {
     this.#work.assertOpen(operation);
   }
-}
-
-function sessionOf(connection: MySqlConnection): Session {
-  const execute = async (sql: string, values: readonly Value[] = []): Promise<unknown> => {
-    // A number goes as text: as a double, some servers refuse it in LIMIT.
-    const bound = values.map((value) => (typeof value === "number" ? String(value) : value));
-    const [result] = await connection.execute({ sql, rowsAsArray: false }, bound);
-    return result;
-  };
-  return {
-    rows: async (sql, values) => (await execute(sql, values)) as Row[],
-    run: async (sql, values) => Number(((await execute(sql, values)) as { affectedRows?: unknown }).affectedRows ?? 0),
-    text: async (sql) => {
-      await connection.query(sql);
-    },
-  };
 }
 
 function lost(error: unknown, outcome: "not_written" | "unknown"): unknown {

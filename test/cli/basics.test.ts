@@ -92,7 +92,11 @@ describe("wrong usage", () => {
     ["a missing argument", ["fork"], "missing required argument 'thread'"],
     ["one argument too many", ["doctor", "now"], "too many arguments"],
     ["a limit that is no number", ["threads", "--limit", "-1"], "whole number"],
-    ["no store", ["threads"], "No store was named: give --db <path|url> or --session <directory>, or set EVERTHREAD_DB."],
+    [
+      "no store",
+      ["threads"],
+      "No store was named: give --db <path|url> or --session <directory>, or set EVERTHREAD_DB.",
+    ],
     ["an empty store", ["threads", "--db", ""], "No store was named"],
     ["no threads to export", ["export"], "Name the threads to export, or give --all."],
     ["two answers", ["respond", "t", "--approve", "--deny", "no"], "--approve and --deny are two"],

@@ -161,6 +161,7 @@ for (const server of servers) {
         expect(code, `${args}: ${stderr}`).toBe(0);
       }
       expect(errorOf(await read("fork", "t", "f"))).toMatch(/denied/);
+      expect(errorOf(await everthread(["copy", url, db.url], { cwd: dir }))).toContain("are one store");
     });
 
     test("what is wrong with the server is one sentence, without the password; so it is under --json", async () => {

@@ -150,6 +150,33 @@ describe.skipIf(!asyncpg.found)(`with Python (${asyncpg.label})`, async () => {
     await expect(theirs.call("fork", "t", "our fork", "theirs")).rejects.toThrow(/^ThreadAlreadyExistsError/);
   });
 
+  test("CubeLoop sees the whole log of a compacted thread, goes on in it and forks it; here the summary stands", async () => {
+    const archives = ours.archives;
+    if (!archives) throw new Error("No archives.");
+    await ours.claimRun("t", "run");
+    const said = (text: string) => userMessage(text, { run_id: "run" });
+    const revision = await ours.append("t", [said("old"), said("older"), said("kept")]);
+    await archives.compact("t", { upTo: revision - 1, summary: "two words" });
+    const textsOf = (loaded: unknown) => (loaded as { messages: Message[] }).messages.map(textOf);
+    expect(textsOf(await theirs.call("load", "t"))).toEqual(["old", "older", "kept"]);
+    await theirs.call("append", "t", [said("theirs")]);
+    expect(await ours.load("t", { after: revision })).toMatchObject({
+      tail: true,
+      summary: "two words",
+      messages: { length: 1 },
+    });
+    await theirs.call("mark_run_complete", "t", "run");
+    await theirs.call("fork", "t", "their fork", "run");
+    // A fork of theirs has the messages and no archives; one of ours has both.
+    await ours.fork("t", "our fork", { afterRunId: "run" });
+    const forks = [await ours.load("their fork"), await ours.load("our fork")];
+    expect(forks.map((fork) => [fork?.messages.length, fork?.summary])).toEqual([
+      [4, undefined],
+      [2, "two words"],
+    ]);
+    expect(textsOf(await theirs.call("load", "our fork"))).toEqual(["old", "older", "kept", "theirs"]);
+  });
+
   test("a thread that Everthread deleted is gone in CubeLoop, and no revision repeats when CubeLoop begins it anew", async () => {
     const old = await ours.append("t", [userMessage("1"), userMessage("2")]);
     await ours.deleteThread("t");

@@ -14,7 +14,7 @@ const versions = async (database: Database) => (await database.run(VERSION)).map
 /** EVERTHREAD_FULL=1 cuts and kills at every answer. */
 const FULL = process.env.EVERTHREAD_FULL === "1";
 
-for (const { label, missing, schemaSql, version1, database, expected, name } of servers) {
+for (const { label, missing, schemaSql, sharedSql, version1, database, expected, name } of servers) {
   describe.skipIf(missing)(`migrate on ${label}`, () => {
     test("prints the whole schema for an empty database, which makes it when it is run; nothing was run before", async () => {
       const db = await database();
@@ -55,6 +55,20 @@ for (const { label, missing, schemaSql, version1, database, expected, name } of 
       expect(current).toMatchObject({ code: 0, stdout: "Nothing to do: the tables are of version 5.\n" });
       const record = (await everthread(["migrate", db.url, "--apply", "--json"])).records();
       expect(record).toEqual([{ backend: name, from: 5, to: 5, current: true, applied: false, sql: "" }]);
+    });
+
+    test("to tables without those of archives it adds only them, and says so", async () => {
+      const db = await database();
+      await db.run(sharedSql());
+      const behind = await everthread(["migrate", db.url, "--check"]);
+      expect(behind).toMatchObject({ code: 1, stdout: "The tables of archives are missing, or their index is.\n" });
+      const printed = await everthread(["migrate", db.url]);
+      expect(printed.stdout.split("\n")[0]).toBe("-- Everthread's tables, version 5.");
+      expect(printed.stdout).not.toMatch(/CREATE TABLE IF NOT EXISTS \S*cubepi_|^(?:ALTER|DROP)/m);
+      const applied = await everthread(["migrate", db.url, "--apply"]);
+      expect(applied).toMatchObject({ code: 0, stdout: "The tables of archives are made.\n", stderr: "" });
+      expect(await db.catalog()).toEqual(await expected());
+      expect((await everthread(["migrate", db.url, "--check"])).code).toBe(0);
     });
 
     test("a newer database is refused and left alone, and so is one whose version is lost", async () => {

@@ -21,6 +21,8 @@ export interface Server {
   label: string;
   missing: boolean;
   schemaSql(): string;
+  /** The tables that CubeLoop knows, without those of archives. */
+  sharedSql(): string;
   /** Makes the tables as version 1 had them. */
   version1: string;
   /** Makes an empty database, dropped when the test is over. */
@@ -39,7 +41,8 @@ export const servers: Server[] = [
     name: "postgres",
     label: "Postgres",
     missing: false,
-    schemaSql: () => postgres.schemaSql(),
+    sharedSql: () => postgres.schemaSql(),
+    schemaSql: () => postgres.schemaSql() + postgres.archiveSchemaSql(),
     version1: `${postgres.schemaSql()}
       DROP TABLE cubepi_hitl_answers, cubepi_runs; ALTER TABLE cubepi_messages DROP COLUMN run_id;
       ALTER TABLE cubepi_threads DROP COLUMN run_id, DROP COLUMN pending_request;
@@ -49,13 +52,17 @@ export const servers: Server[] = [
       whenFinished(drop);
       return { url, run: (text) => sql(url, text), catalog: async () => (await postgresCatalog(url)).sort() };
     },
-    expected: () => linesOf("../postgres/schema.txt"),
+    async expected() {
+      const own = (await linesOf("../postgres/archives.txt")).filter((line) => !/archive_sources|to_index/.test(line));
+      return [...(await linesOf("../postgres/schema.txt")), ...own].sort();
+    },
   },
   {
     name: "mysql",
     label: `MySQL (${mysqlLabel})`,
     missing: !hasMysql,
-    schemaSql: () => mysql.schemaSql(),
+    sharedSql: () => mysql.schemaSql(),
+    schemaSql: () => mysql.schemaSql() + mysql.archiveSchemaSql(),
     version1: `${mysql.schemaSql()}
 DROP TABLE cubepi_hitl_answers;
 DROP TABLE cubepi_runs;
@@ -76,6 +83,7 @@ UPDATE cubepi_schema_version SET version = 1;
         catalog: async () => withoutPlaces(await mysqlCatalog(made)),
       };
     },
-    expected: async () => withoutPlaces(await linesOf("../mysql/schema.txt")),
+    expected: async () =>
+      withoutPlaces([...(await linesOf("../mysql/schema.txt")), ...(await linesOf("../mysql/archives.txt"))]),
   },
 ];

@@ -1,6 +1,6 @@
 /** Everthread and the real CubeLoop on one MySQL database: what one writes the other reads, in turns and at once. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { MySQLCheckpointer } from "../../src/checkpoint/mysql/checkpointer.ts";
+import { MySQLCheckpointer, migrate } from "../../src/checkpoint/mysql/checkpointer.ts";
 import type { PendingRequest } from "../../src/checkpoint/pending.ts";
 import {
   assistantMessage,
@@ -53,6 +53,7 @@ describe.skipIf(!hasMysql || !hasCubeloop)(`with CubeLoop on MySQL (${label})`, 
     ownTables = await testDatabase();
     theirTables = await testDatabase({ tables: false, create: "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" });
     for (const statement of await cubeloopSchema()) await theirTables.sql(statement);
+    await migrate(theirTables.url);
   });
   beforeEach(() => Promise.all([ownTables.empty(), theirTables.empty()]));
   afterAll(async () => {
@@ -82,6 +83,30 @@ describe.skipIf(!hasMysql || !hasCubeloop)(`with CubeLoop on MySQL (${label})`, 
       expect((await ours.load("t"))?.extra).toEqual(merged);
       await ours.saveExtra("t", { both: { again: null } });
       expect(((await theirs.call("load", "t")) as Loaded).extra).toEqual({ ...merged, both: { again: null } });
+    });
+
+    test("CubeLoop sees the whole log of a compacted thread, goes on in it and forks it; here the summary stands", async () => {
+      await using ours = await MySQLCheckpointer.open(url());
+      await using theirs = new CubeloopPeer(url());
+      await ours.claimRun("t", "run");
+      const said = (words: string) => userMessage(words, { run_id: "run" });
+      const revision = await ours.append("t", [said("old"), said("older"), said("kept")]);
+      await ours.archives?.compact("t", { upTo: revision - 1, summary: "two words" });
+      const textsOf = (loaded: unknown) => (loaded as Loaded).messages.map(textOf);
+      expect(textsOf(await theirs.call("load", "t"))).toEqual(["old", "older", "kept"]);
+      await theirs.call("append", "t", [said("theirs")]);
+      const tail = await ours.load("t", { after: revision });
+      expect(tail).toMatchObject({ tail: true, summary: "two words", messages: { length: 1 } });
+      await theirs.call("mark_run_complete", "t", "run");
+      await theirs.call("fork", "t", "their fork", "run");
+      // A fork of theirs has the messages and no archives; one of ours has both.
+      await ours.fork("t", "our fork", { afterRunId: "run" });
+      const forks = [await ours.load("their fork"), await ours.load("our fork")];
+      expect(forks.map((fork) => [fork?.messages.length, fork?.summary])).toEqual([
+        [4, undefined],
+        [2, "two words"],
+      ]);
+      expect(textsOf(await theirs.call("load", "our fork"))).toEqual(["old", "older", "kept", "theirs"]);
     });
 
     test("runs, snapshots and forks of one are those of the other, and completion numbers go on", async () => {

@@ -1,7 +1,8 @@
 /** The tables: verified when a store is opened, made by the host's migrations, the same as CubeLoop's. */
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
+  archiveSchemaSql,
   createMessagePartitionsSql,
   createRunsPartitionsSql,
   exactIdsSql,
@@ -10,6 +11,7 @@ import {
   planMigration,
   schemaSql,
   upgradeSql,
+  writeArchiveVersionSql,
   writeSchemaVersionSql,
 } from "../../src/checkpoint/mysql/checkpointer.ts";
 import { statementsOf } from "../../src/checkpoint/mysql/migrate.ts";
@@ -19,9 +21,11 @@ import { catalogOf } from "./catalog.ts";
 import { cubeloopSchema, hasCubeloop } from "./cubeloop.ts";
 
 const GOLDEN = new URL("./schema.txt", import.meta.url);
+const ARCHIVES = new URL("./archives.txt", import.meta.url);
 
+/** A database with the tables that CubeLoop knows. */
 async function database(options: Parameters<typeof testDatabase>[0] = {}): Promise<TestDatabase> {
-  const made = await testDatabase(options);
+  const made = await testDatabase({ tables: "shared", ...options });
   onTestFinished(() => made[Symbol.asyncDispose]());
   return made;
 }
@@ -43,6 +47,42 @@ describe.skipIf(!hasMysql)(`tables of MySQL (${mysqlLabel})`, () => {
   test("the schema is the dumped one", async () => {
     const { lines } = await freshCatalog();
     expect(`${lines.join("\n")}\n`).toBe(await readFile(GOLDEN, "utf8"));
+  });
+
+  test("the tables of archives are the dumped ones, beside the others; again is harmless", async () => {
+    const made = await database();
+    for (let i = 0; i < 2; i++) await made.script(archiveSchemaSql() + writeArchiveVersionSql());
+    const own = (await catalogOf(made)).filter((line) => line.startsWith("everthread_"));
+    if (process.env.EVERTHREAD_WRITE_DUMP) await writeFile(ARCHIVES, `${own.join("\n")}\n`);
+    expect(`${own.join("\n")}\n`).toBe(await readFile(ARCHIVES, "utf8"));
+    expect((await catalogOf(made)).filter((line) => !line.startsWith("everthread_"))).toEqual(
+      (await freshCatalog()).lines,
+    );
+  });
+
+  test("to tables of CubeLoop, migrate adds those of archives, also when it was killed after any statement", async () => {
+    const statements = statementsOf(archiveSchemaSql());
+    const made = await database();
+    const { sql } = await planMigration(made.url);
+    expect(sql).toBe(archiveSchemaSql());
+    for (let done = 0; done < statements.length; done++) {
+      const killed = await database();
+      for (const statement of statements.slice(0, done)) await killed.sql(statement);
+      await using early = await MySQLCheckpointer.open(killed.url);
+      // Once the version is there nothing is missing but that it is the only one.
+      expect(early.capabilities.archives === true).toBe(done >= 3);
+      const all = await Promise.all(Array.from({ length: 3 }, () => migrate(killed.url)));
+      expect(all.filter((one) => one.sql !== "")).toHaveLength(done >= 3 ? 0 : 1);
+      expect(await catalogOf(killed)).toEqual(await wholeCatalog());
+      await using later = await MySQLCheckpointer.open(killed.url);
+      expect(later.capabilities).toMatchObject({ archives: true, search: true });
+    }
+    await made.script(archiveSchemaSql());
+    await made.sql("UPDATE everthread_archive_version SET version = 2");
+    expect((await planMigration(made.url)).sql).toBe("");
+    await using newer = await MySQLCheckpointer.open(made.url);
+    expect(newer.capabilities.archives).toEqual({ reason: expect.stringMatching(/version 2.*Use a newer one/) });
+    expect(newer.archives).toBeUndefined();
   });
 
   test.skipIf(!hasCubeloop)("the schema is what CubeLoop's own metadata makes, but for collations", async () => {
@@ -184,13 +224,14 @@ describe.skipIf(!hasMysql)(`tables of MySQL (${mysqlLabel})`, () => {
 
   test("G4 an upgrade that was killed after any statement is finished by running it again", async () => {
     const statements = statementsOf(upgradeSql(1, 5));
-    const expected = await places(await database());
+    const expected = await places(await database({ tables: true }));
     const old = await database({ tables: false });
     for (let done = 1; done < statements.length; done += 3) {
       await old.sql("SET foreign_key_checks = 0");
       for (const table of ["threads", "messages", "runs", "hitl_answers", "schema_version"]) {
         await old.sql(`DROP TABLE IF EXISTS cubepi_${table}`);
       }
+      await old.sql("DROP TABLE IF EXISTS everthread_archives, everthread_archive_version");
       await old.script(VERSION_1);
       for (const statement of statements.slice(0, done)) await old.sql(statement);
       await expect(MySQLCheckpointer.open(old.url)).rejects.toMatchObject({ code: "schema_mismatch" });
@@ -201,7 +242,7 @@ describe.skipIf(!hasMysql)(`tables of MySQL (${mysqlLabel})`, () => {
 
   test("G4 a first migration that was killed after any statement is finished by running it again", async () => {
     const statements = statementsOf(schemaSql());
-    const { lines } = await freshCatalog();
+    const lines = await wholeCatalog();
     for (let done = 1; done < statements.length; done += 2) {
       const made = await database({ tables: false });
       for (const statement of statements.slice(0, done)) await made.sql(statement);
@@ -217,7 +258,7 @@ describe.skipIf(!hasMysql)(`tables of MySQL (${mysqlLabel})`, () => {
     const done = await Promise.all(Array.from({ length: 4 }, () => migrate(empty.url)));
     expect(done.filter(({ sql }) => sql !== "")).toHaveLength(1);
     expect(await planMigration(empty.url)).toEqual({ from: 5, to: 5, sql: "" });
-    expect(await catalogOf(empty)).toEqual((await freshCatalog()).lines);
+    expect(await catalogOf(empty)).toEqual(await wholeCatalog());
     expect(await empty.sql("SELECT version FROM cubepi_schema_version")).toEqual([{ version: 5 }]);
   });
 
@@ -259,10 +300,16 @@ let fresh: Promise<{ lines: string[] }> | undefined;
 /** The catalogue of a database that schemaSql made. */
 function freshCatalog(): Promise<{ lines: string[] }> {
   fresh ??= (async () => {
-    await using made = await testDatabase();
+    await using made = await testDatabase({ tables: "shared" });
     return { lines: await catalogOf(made) };
   })();
   return fresh;
+}
+
+/** The same with the tables of archives. */
+async function wholeCatalog(): Promise<string[]> {
+  const own = (await readFile(ARCHIVES, "utf8")).trimEnd().split("\n");
+  return [...(await freshCatalog()).lines, ...own].sort();
 }
 
 /** The catalogue without the places of columns: those that were added later stand last. */

@@ -85,6 +85,35 @@ describe.skipIf(!hasMysql)(`values in MySQL (${mysqlLabel})`, () => {
     expect(await database.sql(forked)).toEqual([{ at: 4 }]);
   });
 
+  test("a fork of a source that does not begin at seq 1 counts as any other thread does", async () => {
+    await using store = await MySQLCheckpointer.open(database.url);
+    const run = { run_id: "run" };
+    for (const id of ["t", "fork"]) {
+      await store.append(id, [userMessage("erased"), userMessage("erased")]);
+      await store.deleteThread(id);
+    }
+    await store.claimRun("t", "run");
+    await store.append("t", [userMessage("one", run), userMessage("two", run)]);
+    await store.markRunComplete("t", "run");
+    await store.append("t", [userMessage("later", { run_id: "open" })]);
+    await database.sql("UPDATE cubepi_messages SET seq = seq + 100 WHERE thread_id = 't' ORDER BY seq DESC");
+    await store.fork("t", "new", { afterRunId: "run" });
+    await store.fork("t", "fork", { afterRunId: "run" });
+    const [row] = await database.sql("SELECT MAX(seq) AS at FROM cubepi_messages WHERE thread_id = 't'");
+    const seqs = async (id: string) =>
+      (await database.sql("SELECT seq FROM cubepi_messages WHERE thread_id = ? ORDER BY seq", [id])).map(
+        ({ seq }) => seq,
+      );
+    for (const id of ["new", "fork"]) {
+      // What was erased within this second counts for every thread that is begun in it.
+      const [first = 0, ...more] = await seqs(id);
+      expect([first < 100, more]).toEqual([true, [first + 1]]);
+      expect((await store.load(id))?.messages.map(textOf)).toEqual(["one", "two"]);
+      const forked = await database.sql("SELECT forked_at_seq AS at FROM cubepi_threads WHERE thread_id = ?", [id]);
+      expect(forked).toEqual([{ at: Number(row?.at) - 1 }]);
+    }
+  });
+
   test("a thread that CubeLoop would begin anew, at seq 1, repeats no revision either", async () => {
     await using store = await MySQLCheckpointer.open(database.url);
     await store.append("t", [userMessage("1"), userMessage("2")]);

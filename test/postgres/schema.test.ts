@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
 import {
+  archiveSchemaSql,
   createMessagePartitionsSql,
   createRunsPartitionsSql,
   migrate,
@@ -10,6 +11,7 @@ import {
   planMigration,
   schemaSql,
   upgradeSql,
+  writeArchiveVersionSql,
   writeSchemaVersionSql,
 } from "../../src/checkpoint/postgres/checkpointer.ts";
 import { textOf } from "../../src/messages/construct.ts";
@@ -19,13 +21,18 @@ import { pythonWith, runPython } from "../support/python.ts";
 
 const asyncpg = pythonWith("asyncpg");
 const DUMP = new URL("./schema.txt", import.meta.url);
+const ARCHIVE_DUMP = new URL("./archives.txt", import.meta.url);
 const { url, drop } = await makeDatabase({ empty: true });
 afterAll(drop);
 
 const fresh = () => sql(url, "DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public");
-/** The committed description of the tables. With EVERTHREAD_WRITE_DUMP=1 it is written anew. */
-async function expected(): Promise<string[]> {
-  return (await readFile(DUMP, "utf8")).trimEnd().split("\n");
+const linesOf = async (file: URL) => (await readFile(file, "utf8")).trimEnd().split("\n");
+/** The committed description of CubeLoop's tables. With EVERTHREAD_WRITE_DUMP=1 it is written anew. */
+const expected = () => linesOf(DUMP);
+/** The same of all tables. Those of search's index are in a database that has the extension for it. */
+async function whole({ index = false } = {}): Promise<string[]> {
+  const archives = (await linesOf(ARCHIVE_DUMP)).filter((line) => index || !/archive_sources|to_index/.test(line));
+  return [...(await expected()), ...archives].sort();
 }
 
 /** The tables as version 1 had them: messages and threads, before requests, runs and answers. */
@@ -88,6 +95,38 @@ describe("schemaSql", () => {
   });
 });
 
+describe("archiveSchemaSql", () => {
+  test("makes the committed tables beside the others, with the index of search where that is asked; again is harmless", async () => {
+    await fresh();
+    await sql(url, schemaSql() + archiveSchemaSql());
+    const plain = await catalogOf(url);
+    await sql(url, "CREATE SCHEMA extensions; CREATE EXTENSION pg_trgm SCHEMA extensions");
+    for (let i = 0; i < 2; i++) await sql(url, archiveSchemaSql({}, { trigram: true, trigramSchema: "extensions" }));
+    const made = await catalogOf(url);
+    const own = made.filter((line) => line.startsWith("everthread_"));
+    if (process.env.EVERTHREAD_WRITE_DUMP) await writeFile(ARCHIVE_DUMP, `${own.join("\n")}\n`);
+    expect(plain).toEqual(await whole());
+    expect(made).toEqual(await whole({ index: true }));
+    await sql(url, "DROP SCHEMA extensions CASCADE");
+  });
+
+  test("in another schema, with another prefix, it is the same but for the names", async () => {
+    const names = { schema: "app", tablePrefix: "talk_" };
+    await sql(
+      url,
+      `DROP SCHEMA IF EXISTS app CASCADE; CREATE SCHEMA app; ${schemaSql(names)} ${archiveSchemaSql(names)} ${writeArchiveVersionSql(names)}`,
+    );
+    const made = (await catalogOf(url, "app")).filter((line) => line.startsWith("talk_archive"));
+    const bare = (lines: string[]) => lines.map((line) => line.replace(/\b(?:app|public)\./g, "")).sort();
+    const renamed = (await whole())
+      .filter((line) => line.startsWith("everthread_"))
+      .map((line) => line.replaceAll(/everthread_|cubepi_/g, "talk_"));
+    expect(bare(made)).toEqual(bare(renamed));
+    await (await PostgresCheckpointer.open(url, names)).close();
+    await sql(url, "DROP SCHEMA app CASCADE");
+  });
+});
+
 describe("upgradeSql", () => {
   test.each([1, 2, 3, 4])(
     "from version %i: the tables are those of version 5, and what was stored is there",
@@ -128,7 +167,7 @@ describe("migrate", () => {
         await (await PostgresCheckpointer.open(url)).close();
       }),
     );
-    expect(await catalogOf(url)).toEqual(await expected());
+    expect(await catalogOf(url)).toEqual(await whole());
     expect(await planMigration(url)).toEqual({ from: 5, to: 5, sql: "" });
   });
 
@@ -137,7 +176,33 @@ describe("migrate", () => {
     await sql(url, VERSION_1);
     expect(await planMigration(url)).toMatchObject({ from: 1, to: 5 });
     await Promise.all(Array.from({ length: 4 }, () => migrate(url)));
-    expect(await catalogOf(url)).toEqual(await expected());
+    expect(await catalogOf(url)).toEqual(await whole());
+  });
+
+  test("to tables of CubeLoop it adds those of archives, and the index once the extension is there; ten at once", async () => {
+    await fresh();
+    await sql(url, schemaSql());
+    const planned = await planMigration(url);
+    expect(planned).toEqual({ from: 5, to: 5, sql: archiveSchemaSql({ schema: "public" }) });
+    const tenAtOnce = () => Promise.all(Array.from({ length: 10 }, () => migrate(url)));
+    expect((await tenAtOnce()).filter((done) => done.sql !== "")).toEqual([planned]);
+    expect(await catalogOf(url)).toEqual(await whole());
+    await sql(url, "CREATE EXTENSION pg_trgm");
+    expect((await tenAtOnce()).filter((done) => done.sql !== "")).toHaveLength(1);
+    expect((await catalogOf(url)).filter((line) => !line.includes("trgm"))).toEqual(
+      (await whole({ index: true })).filter((line) => !line.includes("trgm")),
+    );
+    expect(await planMigration(url)).toEqual({ from: 5, to: 5, sql: "" });
+    await sql(url, "DROP EXTENSION pg_trgm CASCADE");
+  });
+
+  test("tables of archives of a newer version are left alone, and archives are not to be had", async () => {
+    await sql(url, "UPDATE everthread_archive_version SET version = 2");
+    expect(await planMigration(url)).toEqual({ from: 5, to: 5, sql: "" });
+    await using store = await PostgresCheckpointer.open(url);
+    expect(store.capabilities.archives).toEqual({ reason: expect.stringMatching(/version 2.*Use a newer one/) });
+    expect(store.archives).toBeUndefined();
+    await sql(url, writeArchiveVersionSql());
   });
 
   test("tables that are newer, or not whole, are left alone", async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Connection, createConnection, type RowDataPacket } from "mysql2/promise";
-import { schemaSql } from "../../src/checkpoint/mysql/checkpointer.ts";
+import { archiveSchemaSql, schemaSql } from "../../src/checkpoint/mysql/checkpointer.ts";
 import { statementsOf } from "../../src/checkpoint/mysql/migrate.ts";
 import { serverProgram, startServer, stopServer } from "./mysql-server.ts";
 
@@ -47,6 +47,9 @@ export class TestDatabase implements AsyncDisposable {
     await this.admin.query("SET foreign_key_checks = 0");
     for (const table of ["threads", "messages", "runs", "hitl_answers"])
       await this.admin.query(`DELETE FROM cubepi_${table}`);
+    if ((await this.sql("SHOW TABLES LIKE 'everthread_archives'")).length > 0) {
+      await this.admin.query("DELETE FROM everthread_archives");
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -58,11 +61,11 @@ export class TestDatabase implements AsyncDisposable {
 /**
  * Makes a database of a test's own on the shared server.
  *
- * @param options.tables whether Everthread's tables are made in it (Default: true)
+ * @param options.tables whether the tables are made in it; "shared" are those that CubeLoop knows (Default: true)
  * @param options.create what to add to CREATE DATABASE (Default: nothing)
  */
 export async function testDatabase(
-  options: { tables?: boolean; create?: string; name?: string; server?: string } = {},
+  options: { tables?: boolean | "shared"; create?: string; name?: string; server?: string } = {},
 ): Promise<TestDatabase> {
   const server = options.server ?? given ?? (await sharedServer());
   const name = options.name ?? `everthread_${randomBytes(6).toString("hex")}`;
@@ -72,7 +75,9 @@ export async function testDatabase(
   const url = new URL(server);
   url.pathname = `/${name}`;
   const database = new TestDatabase(name, url.href, admin);
-  if (options.tables ?? true) await database.script(schemaSql());
+  const { tables = true } = options;
+  if (tables) await database.script(schemaSql());
+  if (tables === true) await database.script(archiveSchemaSql());
   return database;
 }
 

@@ -1,12 +1,12 @@
 /** Appending a batch, whose rows are made before a connection is taken, and finding out what became of one whose answer was lost. */
 import { ValueTooLargeError } from "../../db/errors.ts";
-import type { Session, Value } from "../../db/mysql.ts";
+import type { Session, Statement, Value } from "../../db/mysql.ts";
 import type { Message } from "../../messages/schema.ts";
 import { ConnectionLostError, ThreadConflictError } from "../errors.ts";
 import { columnsOf } from "../server-rows.ts";
 import { toColumn } from "./columns.ts";
 import type { Queries } from "./queries.ts";
-import { checkExpected, checkOpenRun, ensureThread, findRun, type ThreadState } from "./threads.ts";
+import { checkExpected, checkOpenRun, ensureThread, type ThreadState } from "./threads.ts";
 
 export interface NewRow {
   role: string;
@@ -83,14 +83,12 @@ export async function appendBatch(write: Write, queries: Queries, batch: Batch):
 
 async function appendOnce(session: Session, queries: Queries, batch: Batch): Promise<number> {
   const { threadId, expected, rows } = batch;
-  const [runId, ...others] = new Set(rows.flatMap((row) => row.runId ?? []));
-  const state = await ensureThread(session, queries, threadId, runId);
+  const runIds = [...new Set(rows.flatMap((row) => row.runId ?? []))];
+  const state = await ensureThread(session, queries, threadId, runIds);
   checkExpected(threadId, expected, state.revision);
-  if (runId !== undefined) checkOpenRun(state.run, threadId, runId);
-  for (const other of others) {
-    checkOpenRun(await findRun(session, queries, { threadId, runId: other }), threadId, other);
-  }
-  return state.base + (await insertRows(session, queries, batch, state.after));
+  for (const runId of runIds) checkOpenRun(state.runs.get(runId), threadId, runId);
+  await session.finish(insertsOf(queries, batch, state.after));
+  return state.base + state.after + rows.length;
 }
 
 async function appendOrFind(session: Session, queries: Queries, batch: Batch): Promise<number> {
@@ -114,13 +112,13 @@ async function revisionOfOurs(session: Session, queries: Queries, batch: Batch, 
 
 const EMPTY = Buffer.alloc(0);
 
-/** Inserts rows after a seq, in as many statements as the packets need. Gives the last seq. */
-export async function insertRows(
-  session: Session,
+/** What inserts rows after a seq: as many statements as the packets need. */
+export function insertsOf(
   queries: Queries,
   { threadId, rows, maxPacket }: Pick<Batch, "threadId" | "rows" | "maxPacket">,
   after: number,
-): Promise<number> {
+): Statement[] {
+  const statements: Statement[] = [];
   let seq = after;
   for (let start = 0; start < rows.length; ) {
     const count = SIZES.find((size) => fits(rows, start, size, maxPacket)) ?? 1;
@@ -131,10 +129,10 @@ export async function insertRows(
       places.push(`(?, ?, ?, ?, ?, ?, ${createdAt === undefined ? "DEFAULT" : "FROM_UNIXTIME(?)"})`);
       if (createdAt !== undefined) values.push(createdAt);
     }
-    await session.run(`${queries.INSERT_MESSAGES} ${places.join(", ")}`, values);
+    statements.push([`${queries.INSERT_MESSAGES} ${places.join(", ")}`, values]);
     start += count;
   }
-  return seq;
+  return statements;
 }
 
 function fits(rows: readonly NewRow[], start: number, count: number, maxPacket: number): boolean {

@@ -6,6 +6,7 @@ import type { Message } from "../../messages/schema.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
 import type {
   Capabilities,
+  Capability,
   Checkpoint,
   Checkpointer,
   LogEntry,
@@ -16,17 +17,14 @@ import type {
   ThreadInfo,
   ThreadPart,
 } from "../checkpointer.ts";
-import {
-  RunAlreadyClaimedError,
-  RunAlreadyCompletedError,
-  RunNotClaimedError,
-  ThreadNotFoundError,
-  UnsupportedError,
-} from "../errors.ts";
+import { ThreadNotFoundError, UnsupportedError } from "../errors.ts";
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, checkSize, rowsOf } from "./append.ts";
+import { readActive } from "./archive-load.ts";
+import { type ArchiveQueries, archiveQueriesFor } from "./archive-queries.ts";
+import { MySQLArchives } from "./archives.ts";
 import { toColumn } from "./columns.ts";
 import { mergeExtra } from "./extra.ts";
 import { forkThread } from "./fork.ts";
@@ -34,25 +32,19 @@ import { listAnswersOf, readAnswerOf, readPendingOf, saveAnswer, savePending, ta
 import { importOf, importPart } from "./import.ts";
 import { listMessages, listRuns, listThreads } from "./listings.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import { type Queries, queriesFor } from "./queries.ts";
 import { BACKEND, readExtra, readMessage } from "./rows.ts";
-import { verifySchema } from "./schema.ts";
-import {
-  checkExpected,
-  cutOf,
-  ensureThread,
-  eraseThread,
-  findRun,
-  isUsed,
-  lockThread,
-  readLog,
-  revisionOf,
-} from "./threads.ts";
+import { claimRun, completeRun } from "./runs.ts";
+import { archivesCapability, findArchives, verifySchema } from "./schema.ts";
+import { checkExpected, cutOf, ensureThread, eraseThread, isUsed, lockThread, readLog, revisionOf } from "./threads.ts";
 
 export type { MySqlConfig, MySqlPool, MySqlTarget } from "../../db/mysql.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
 export type { MySqlOptions } from "./options.ts";
 export {
+  ARCHIVE_SCHEMA_VERSION,
+  archiveSchemaSql,
   createMessagePartitionsSql,
   createRunsPartitionsSql,
   exactIdsSql,
@@ -61,6 +53,7 @@ export {
   type SchemaOptions,
   schemaSql,
   upgradeSql,
+  writeArchiveVersionSql,
   writeSchemaVersionSql,
 } from "./schema.ts";
 
@@ -68,21 +61,31 @@ const SERVERS_BACKUP = "A server is copied with its own tools: mariadb-dump --si
 const SERVERS_CHECK = "A server checks itself: CHECK TABLE, or mariadb-check.";
 
 export class MySQLCheckpointer implements Checkpointer {
-  readonly capabilities: Capabilities = {
-    backend: BACKEND,
-    durable: true,
-    multiProcess: true,
-    archives: { reason: "This version keeps no archives." },
-    search: { reason: "This version keeps no archives." },
-    backup: { reason: SERVERS_BACKUP },
-    integrityCheck: { reason: SERVERS_CHECK },
-  };
+  readonly capabilities: Capabilities;
+  readonly archives: MySQLArchives | undefined;
+  readonly place: Place;
   readonly #store: MySqlStore;
-  readonly #tables: { prefix: string; queries: Queries; exact: boolean };
+  readonly #tables: { prefix: string; queries: Queries; exact: boolean; archives: ArchiveQueries | undefined };
 
-  private constructor(store: MySqlStore, prefix: string, exact: boolean) {
+  private constructor(
+    store: MySqlStore,
+    { prefix, exact, collation, archives }: { prefix: string; exact: boolean; collation: string; archives: Capability },
+  ) {
     this.#store = store;
-    this.#tables = { prefix, queries: queriesFor(prefix), exact };
+    const queries = queriesFor(prefix);
+    const archiveQueries = archives === true ? archiveQueriesFor(prefix, collation) : undefined;
+    this.#tables = { prefix, queries, exact, archives: archiveQueries };
+    if (archiveQueries) this.archives = new MySQLArchives(store, { prefix, queries, archives: archiveQueries });
+    this.capabilities = {
+      backend: BACKEND,
+      durable: true,
+      multiProcess: true,
+      archives,
+      search: archives,
+      backup: { reason: SERVERS_BACKUP },
+      integrityCheck: { reason: SERVERS_CHECK },
+    };
+    this.place = placeOf(store, prefix);
   }
 
   /**
@@ -96,8 +99,9 @@ export class MySQLCheckpointer implements Checkpointer {
     const prefix = checkPrefix(options.tablePrefix);
     const store = await MySqlStore.open(target, options);
     try {
-      const { exact } = await verifySchema(store, prefix);
-      return new MySQLCheckpointer(store, prefix, exact);
+      const { exact, collation } = await verifySchema(store, prefix);
+      const archives = archivesCapability(await findArchives(store, prefix), prefix);
+      return new MySQLCheckpointer(store, { prefix, exact, collation, archives });
     } catch (error) {
       await store.close();
       throw error;
@@ -108,12 +112,15 @@ export class MySQLCheckpointer implements Checkpointer {
     this.#store.assertOpen("load");
     checkThreadId(threadId);
     const after = checkRevision(options.after, "after");
-    const { prefix, queries } = this.#tables;
+    const { prefix, queries, archives } = this.#tables;
+    const readFrom = async (session: Session, from: number) =>
+      archives ? await readActive(session, archives, threadId, from) : await readLog(session, queries, threadId, from);
     return await this.#store.read("load", async (session) => {
       // One statement is one snapshot. With `after` it gives that row too, which says whether the position is of this log.
-      let log = await readLog(session, queries, threadId, after ?? 0);
-      const tail = after !== undefined && (after === 0 || log?.firstPosition === after);
-      if (after !== undefined && !tail) log = await readLog(session, queries, threadId, 0);
+      let log = await readFrom(session, after ?? 0);
+      const begins = after === 0 && !log?.compaction;
+      const tail = after !== undefined && (begins || (after > 0 && log?.firstPosition === after));
+      if (after !== undefined && after > 0 && !tail) log = await readFrom(session, 0);
       if (!log) return undefined;
       const rows = tail && after > 0 ? log.rows.slice(1) : log.rows;
       const extra = readExtra(prefix, threadId, log.thread.json);
@@ -121,7 +128,8 @@ export class MySQLCheckpointer implements Checkpointer {
       const empty = log.lastPosition === 0 && parentThreadId === null && Object.keys(extra).length === 0;
       if (empty) return undefined;
       const messages = rows.map((row) => readMessage(prefix, threadId, row));
-      return { messages, extra, revision: log.lastPosition, parentThreadId, tail };
+      const compaction = log.compaction && { ...log.compaction, kept: log.compaction.kept(rows) };
+      return { messages, ...compaction, extra, revision: log.lastPosition, parentThreadId, tail };
     });
   }
 
@@ -167,13 +175,7 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkNewRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("claimRun", async (session) => {
-      await ensureThread(session, queries, threadId);
-      const run = await findRun(session, queries, { threadId, runId, create: true });
-      if (run?.done) throw new RunAlreadyCompletedError(threadId, runId);
-      if (run) throw new RunAlreadyClaimedError(threadId, runId);
-      await session.run(queries.INSERT_RUN, [threadId, runId]);
-    });
+    await this.#store.write("claimRun", (session) => claimRun(session, queries, threadId, runId));
   }
 
   async markRunComplete(threadId: string, runId: string): Promise<void> {
@@ -181,21 +183,14 @@ export class MySQLCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     checkRunId(runId);
     const { queries } = this.#tables;
-    await this.#store.write("markRunComplete", async (session) => {
-      const run = (await lockThread(session, queries, threadId))
-        ? await findRun(session, queries, { threadId, runId })
-        : undefined;
-      if (!run) throw new RunNotClaimedError(threadId, runId);
-      if (run.done) return;
-      const [row] = await session.rows(queries.LAST_COMPLETION, [threadId]);
-      await session.run(queries.COMPLETE_RUN, [Number(row?.seq) + 1, threadId, runId]);
-    });
+    await this.#store.write("markRunComplete", (session) => completeRun(session, queries, threadId, runId));
   }
 
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
     this.#store.assertOpen("snapshot");
     checkThreadId(threadId);
     const afterRunId = checkRunId(options.afterRunId);
+    if (this.archives) return (await this.archives.contextOf("snapshot", threadId, afterRunId)).messages;
     const { prefix, queries } = this.#tables;
     return await this.#store.snapshot("snapshot", async (session) => {
       if (!(await isUsed(session, queries, threadId))) throw new ThreadNotFoundError(threadId);
@@ -216,8 +211,10 @@ export class MySQLCheckpointer implements Checkpointer {
     const afterRunId = checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? undefined : copyJsonObject(options.metadata, "metadata");
     const { maxPacket } = this.#store;
+    const { prefix, queries } = this.#tables;
+    const archives = this.#tables.archives && { prefix, queries, archives: this.#tables.archives };
     await this.#store.write("fork", (session) =>
-      forkThread(session, this.#tables, { source, target, afterRunId, metadata, maxPacket }),
+      forkThread(session, this.#tables, { source, target, afterRunId, metadata, maxPacket, archives }),
     );
   }
 
@@ -364,10 +361,10 @@ export class MySQLCheckpointer implements Checkpointer {
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
-    const { queries } = this.#tables;
+    const { queries, archives } = this.#tables;
     return await this.#store.write("deleteThread", async (session) => {
       if (!(await lockThread(session, queries, threadId))) return false;
-      return await eraseThread(session, queries, threadId);
+      return await eraseThread(session, queries, threadId, archives?.DELETE);
     });
   }
 

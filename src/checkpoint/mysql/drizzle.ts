@@ -10,6 +10,7 @@ import {
   index,
   int,
   json,
+  longtext,
   mysqlTable,
   primaryKey,
   timestamp,
@@ -92,3 +93,23 @@ export const hitlAnswers = mysqlTable(
 export const schemaVersion = mysqlTable("cubepi_schema_version", {
   version: int("version").autoincrement().primaryKey(),
 });
+
+/** Everthread's own. */
+export const archives = mysqlTable(
+  "everthread_archives",
+  {
+    threadId: id("thread_id").notNull(),
+    archiveNo: bigint("archive_no", { mode: "number" }).notNull(),
+    upToSeq: bigint("up_to_seq", { mode: "number" }).notNull(),
+    upToCreatedAt: timestamp("up_to_created_at"),
+    atSeq: bigint("at_seq", { mode: "number" }).notNull(),
+    summary: longtext("summary").notNull(),
+    systemPrompt: longtext("system_prompt"),
+    extra: json("extra").notNull(),
+    createdAt: timestamp("created_at", { fsp: 3 }).notNull().default(sql`CURRENT_TIMESTAMP(3)`),
+    prunedAt: timestamp("pruned_at", { fsp: 3 }),
+  },
+  (table) => [primaryKey({ columns: [table.threadId, table.archiveNo] })],
+);
+
+export const archiveVersion = mysqlTable("everthread_archive_version", { version: int("version").primaryKey() });

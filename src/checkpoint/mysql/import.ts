@@ -3,7 +3,9 @@ import type { Session } from "../../db/mysql.ts";
 import type { JsonObject } from "../../messages/json.ts";
 import { checkNewRunId } from "../../util/ids.ts";
 import type { AdmittedPart } from "../part.ts";
-import { checkSize, insertRows, type NewRow, rowsOf } from "./append.ts";
+import { checkSize, insertsOf, type NewRow, rowsOf } from "./append.ts";
+import { archiveRowsOf, importArchives } from "./archive-marks.ts";
+import type { ArchiveQueries } from "./archive-queries.ts";
 import { toColumn } from "./columns.ts";
 import { mergeExtra } from "./extra.ts";
 import { saveAnswer, type Tables } from "./hitl.ts";
@@ -18,6 +20,8 @@ export interface Import {
   /** Undefined leaves the request as it is, null removes it. */
   pending: { json: string; runId: string | null } | null | undefined;
   answers: readonly { runId: string; questionId: string; json: string }[] | undefined;
+  /** Undefined leaves the archives as they are. */
+  archives: ReturnType<typeof archiveRowsOf> | undefined;
 }
 
 /** What an admitted part is as rows, made before a connection is taken. @throws ValueTooLargeError, InvalidIdError */
@@ -50,12 +54,17 @@ export function importOf(
       questionId,
       json: checkSize(`answers[${i}]`, toColumn(answer), maxPacket),
     })),
+    archives: part.archives && archiveRowsOf(part.archives, maxPacket),
   };
 }
 
 /** Gives the new revision. */
-export async function importPart(session: Session, tables: Tables, given: Import): Promise<number> {
-  const { threadId, expected, maxPacket, part, rows, pending, answers } = given;
+export async function importPart(
+  session: Session,
+  tables: Tables & { archives: ArchiveQueries | undefined },
+  given: Import,
+): Promise<number> {
+  const { threadId, expected, maxPacket, part, rows, pending, answers, archives } = given;
   const { queries } = tables;
   const { parentThreadId: parent, extra } = part;
   const { revision, base, after } = await ensureThread(session, queries, threadId);
@@ -78,8 +87,12 @@ export async function importPart(session: Session, tables: Tables, given: Import
   for (const { runId, questionId, json } of answers ?? []) {
     await saveAnswer(session, tables, { threadId, runId, questionId }, json);
   }
-  if (rows.length === 0) return revision;
-  return base + (await insertRows(session, queries, { threadId, rows, maxPacket }, after));
+  const inserts = rows.length === 0 ? [] : insertsOf(queries, { threadId, rows, maxPacket }, after);
+  if (archives && tables.archives) {
+    if (inserts.length > 0) await session.all(inserts);
+    await importArchives(session, tables.archives, threadId, archives);
+  } else if (inserts.length > 0) await session.finish(inserts);
+  return rows.length === 0 ? revision : base + after + rows.length;
 }
 
 /** What a TIMESTAMP can hold: whole seconds, from 1970 to 2038. Times are for display, and order is the log's. */

@@ -2,7 +2,16 @@
 import { LockTimeoutError, SchemaMismatchError } from "../../db/errors.ts";
 import { MySqlStore, type MySqlTarget } from "../../db/mysql.ts";
 import { checkOptions, checkPrefix, type MySqlOptions } from "./options.ts";
-import { findSchema, SCHEMA_VERSION, schemaSql, upgradeSql, verifySchema } from "./schema.ts";
+import {
+  ARCHIVE_SCHEMA_VERSION,
+  archiveSchemaSql,
+  findArchives,
+  findSchema,
+  SCHEMA_VERSION,
+  schemaSql,
+  upgradeSql,
+  verifySchema,
+} from "./schema.ts";
 
 /** What is to run, or was run: from version 0, which is none, or from an older one. */
 export interface Migration {
@@ -31,7 +40,7 @@ export async function planMigration(target: MySqlTarget, options: MySqlOptions =
 export async function migrate(target: MySqlTarget, options: MySqlOptions = {}): Promise<Migration> {
   const { lockTimeoutMs = 30_000 } = options;
   return await withStore(target, options, async (store, prefix) => {
-    const done = await store.locked(`everthread ${prefix}`, lockTimeoutMs, async (session) => {
+    const done = await store.locked("migrate", `everthread ${prefix}`, lockTimeoutMs, async (session) => {
       const planned = await plan(store, prefix);
       for (const statement of statementsOf(planned.sql)) await session.text(statement);
       return planned;
@@ -66,16 +75,18 @@ async function plan(store: MySqlStore, prefix: string): Promise<Migration> {
   const names = { tablePrefix: prefix };
   const { tables, versions } = await findSchema(store, prefix);
   const [version] = versions;
+  const archives = (await findArchives(store, prefix)) ?? 0;
+  const beside = archives < ARCHIVE_SCHEMA_VERSION ? archiveSchemaSql(names) : "";
   // The version is written last: a table for it that is empty is of a migration that was interrupted.
   if (version === undefined && (tables.size === 0 || tables.has(`${prefix}schema_version`))) {
-    return { from: 0, to: SCHEMA_VERSION, sql: schemaSql(names) };
+    return { from: 0, to: SCHEMA_VERSION, sql: schemaSql(names) + beside };
   }
   if (version !== undefined && version <= SCHEMA_VERSION && (version < SCHEMA_VERSION || versions.length > 1)) {
-    return { from: version, to: SCHEMA_VERSION, sql: upgradeSql(version, SCHEMA_VERSION, names) };
+    return { from: version, to: SCHEMA_VERSION, sql: upgradeSql(version, SCHEMA_VERSION, names) + beside };
   }
   if (version !== undefined && version > SCHEMA_VERSION) {
     throw new SchemaMismatchError(SCHEMA_VERSION, version, "Use a newer Everthread. Nothing was changed.");
   }
   await verifySchema(store, prefix);
-  return { from: SCHEMA_VERSION, to: SCHEMA_VERSION, sql: "" };
+  return { from: SCHEMA_VERSION, to: SCHEMA_VERSION, sql: beside };
 }

@@ -7,11 +7,11 @@
  * whole seconds only, so the highest position that was ever erased is kept as well, in the row of the empty id, which no
  * thread can have: what would begin at or below it, within the same second, numbers on from there.
  */
-const BASE = "UNIX_TIMESTAMP(t.created_at) * 1000000";
+export const BASE = "UNIX_TIMESTAMP(t.created_at) * 1000000";
 
 // What a fork takes of messages m: rows of completed runs up to the cut, and rows written before runs existed. The run is
 // looked up by its key, and then compared by its bytes. Parameters: the thread, the thread again, the cut.
-const TAKEN = `m.thread_id = ? AND (m.run_id IS NULL OR EXISTS (SELECT 1 FROM cubepi_runs r
+export const TAKEN = `m.thread_id = ? AND (m.run_id IS NULL OR EXISTS (SELECT 1 FROM cubepi_runs r
     WHERE r.thread_id = ? AND r.run_id = m.run_id AND CAST(r.run_id AS BINARY) = CAST(m.run_id AS BINARY)
       AND r.completion_seq <= ?))`;
 // Whether a row of threads is more than what a cleared request or an emptied thread leaves behind.
@@ -80,7 +80,16 @@ const QUERIES = {
     FROM cubepi_runs WHERE thread_id = ? AND CAST(run_id AS BINARY) > CAST(? AS BINARY)
     ORDER BY CAST(run_id AS BINARY) LIMIT ?`,
 
-  // Numbered in an index first, so that the payloads are read once and sorted never.
+  /** What TAKEN takes: how many rows, and from where to where. Parameters: the thread, the cut, the thread again. */
+  TAKEN_SPAN: `SELECT COUNT(*) AS count, MIN(m.seq) AS first, MAX(m.seq) AS last
+    FROM cubepi_messages m LEFT JOIN cubepi_runs r ON r.thread_id = ? AND r.run_id = m.run_id
+      AND CAST(r.run_id AS BINARY) = CAST(m.run_id AS BINARY) AND r.completion_seq <= ?
+    WHERE m.thread_id = ? AND (m.run_id IS NULL OR r.run_id IS NOT NULL)`,
+  /** Rows that follow each other keep their distance. */
+  FORK_SPAN: `INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
+    SELECT ?, m.seq + CAST(? AS SIGNED), m.role, m.metadata, m.payload, m.run_id, m.created_at
+    FROM cubepi_messages m WHERE m.thread_id = ? AND m.seq BETWEEN ? AND ?`,
+  // With gaps between them they are numbered in an index first, so that the payloads are read once and sorted never.
   FORK_MESSAGES: `INSERT INTO cubepi_messages (thread_id, seq, role, metadata, payload, run_id, created_at)
     SELECT ?, ? + k.n, m.role, m.metadata, m.payload, m.run_id, m.created_at
     FROM (SELECT seq, ROW_NUMBER() OVER (ORDER BY seq) AS n FROM cubepi_messages m WHERE ${TAKEN}) k
@@ -88,9 +97,7 @@ const QUERIES = {
   FORK_RUNS: `INSERT INTO cubepi_runs (thread_id, run_id, claimed_at, completed_at, completion_seq)
     SELECT ?, run_id, claimed_at, completed_at, completion_seq FROM cubepi_runs
     WHERE thread_id = ? AND completion_seq <= ?`,
-  FORK_THREAD: `UPDATE cubepi_threads SET parent_thread_id = ?, extra = ?,
-      forked_at_seq = (SELECT m.seq FROM cubepi_messages m WHERE ${TAKEN} ORDER BY m.seq DESC LIMIT 1)
-    WHERE thread_id = ?`,
+  FORK_THREAD: "UPDATE cubepi_threads SET parent_thread_id = ?, extra = ?, forked_at_seq = ? WHERE thread_id = ?",
 
   ANSWER: `SELECT thread_id, run_id, question_id, CAST(answer AS CHAR) AS json FROM cubepi_hitl_answers
     WHERE thread_id = ? AND run_id = ? AND question_id = ?`,

@@ -2,6 +2,7 @@
 import type { Row } from "../../db/mysql.ts";
 import { copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
+import { CheckpointCorruptionError } from "../errors.ts";
 import { checkPending, type PendingRequest } from "../pending.ts";
 import { messageOfColumns, readRow } from "../server-rows.ts";
 import { fromColumn } from "./columns.ts";
@@ -15,10 +16,13 @@ export function messageRef(prefix: string, threadId: string, seq: unknown): stri
 
 /** A row of the log. @throws CheckpointCorruptionError */
 export function readMessage(prefix: string, threadId: string, row: Row): Message {
-  const where = { threadId, backend: BACKEND, rowRef: messageRef(prefix, threadId, row.seq) };
-  return readRow(where, () =>
-    messageOfColumns({ role: row.role, metadata: fromColumn(row.json), payload: row.payload as Buffer }),
-  );
+  try {
+    return messageOfColumns({ role: row.role, metadata: fromColumn(row.json), payload: row.payload as Buffer });
+  } catch (cause) {
+    // The name is made only where it is needed: a long log is read row by row.
+    const rowRef = messageRef(prefix, threadId, row.seq);
+    throw new CheckpointCorruptionError({ threadId, backend: BACKEND, rowRef, cause });
+  }
 }
 
 /** The column `extra`. @throws CheckpointCorruptionError */

@@ -9,6 +9,8 @@
 import { SchemaMismatchError, SchemaUninitializedError, StoreOpenError } from "../../db/errors.ts";
 import type { MySqlStore, Row } from "../../db/mysql.ts";
 import { InvalidArgumentError } from "../../errors.ts";
+import type { Capability } from "../checkpointer.ts";
+import { archivePrefix, archiveQueriesFor } from "./archive-queries.ts";
 import { checkPrefix } from "./options.ts";
 import { queriesFor, tablesOf } from "./queries.ts";
 import { SQL } from "./sql.ts";
@@ -17,6 +19,8 @@ import { SQL } from "./sql.ts";
 export const SCHEMA_VERSION = 5;
 /** How many partitions `cubepi_messages` and `cubepi_runs` have. */
 export const PARTITION_COUNT = 64;
+/** The version of the tables of archives, in `everthread_archive_version`. */
+export const ARCHIVE_SCHEMA_VERSION = 1;
 
 const COLUMNS = {
   threads: ["thread_id", "parent_thread_id", "forked_at_seq", "extra", "pending_request", "run_id"],
@@ -41,6 +45,16 @@ export interface SchemaOptions {
  */
 export function schemaSql(options: SchemaOptions = {}): string {
   return prefixed(SQL["0001-tables"] + FIRST_VERSION, options);
+}
+
+/** The tables of archives, which stand beside those of {@link schemaSql}, and their version. Again is harmless. */
+export function archiveSchemaSql(options: SchemaOptions = {}): string {
+  return prefixed(SQL["0002-archives"] + ARCHIVE_VERSION, options);
+}
+
+/** Writes the version of the tables of archives, for a tool that made the tables itself. Again is harmless. */
+export function writeArchiveVersionSql(options: SchemaOptions = {}): string {
+  return prefixed(ARCHIVE_VERSION, options);
 }
 
 /** Partitions a table of messages that another tool created: 64 partitions by thread. It copies the table. */
@@ -86,22 +100,23 @@ function checkVersion(version: number): number {
 
 /**
  * Makes tables that CubeLoop created tell apart ids that differ by case, accent or a trailing space. It copies the tables,
- * and CubeLoop goes on working with them. Each statement may be run again.
+ * and CubeLoop goes on working with them. The tables of archives are exact already, unless another tool made them. Each
+ * statement may be run again.
  */
 export function exactIdsSql(options: SchemaOptions = {}): string {
   const alter = (table: string) => `ALTER TABLE ${table} CONVERT TO CHARACTER SET utf8mb4 COLLATE ${COLLATION};\n`;
   const tables = ["cubepi_threads", "cubepi_messages", "cubepi_runs", "cubepi_hitl_answers"];
   // A column of a foreign key can't be changed while the key is there, and its name is the server's own choice.
-  return prefixed(DROP_PARENT_KEY + tables.map(alter).join("") + ADD_PARENT_KEY, options);
+  return prefixed(DROP_PARENT_KEY + tables.map(alter).join("") + ADD_PARENT_KEY + EXACT_ARCHIVES, options);
 }
 
 /**
  * Checks that the tables are there, are of this version, and can hold what they must.
  *
- * @returns whether they tell apart all ids; CubeLoop's own don't
+ * @returns whether they tell apart all ids, which CubeLoop's own don't, and the collation of the ids of threads
  * @throws SchemaUninitializedError, SchemaMismatchError, StoreOpenError
  */
-export async function verifySchema(store: MySqlStore, prefix: string): Promise<{ exact: boolean }> {
+export async function verifySchema(store: MySqlStore, prefix: string): Promise<{ exact: boolean; collation: string }> {
   const { columns, tables, versions } = await findSchema(store, prefix);
   if (!tables.has(`${prefix}schema_version`)) {
     if (!tables.has(`${prefix}threads`)) {
@@ -128,7 +143,35 @@ export async function verifySchema(store: MySqlStore, prefix: string): Promise<{
     }
   }
   for (const row of columns) checkColumn(row);
-  return { exact: columns.every((row) => !isKey(row) || EXACT.includes(String(row.collation_name))) };
+  const ids = columns.find((row) => row.table_name === `${prefix}messages` && row.column_name === "thread_id");
+  return {
+    exact: columns.every((row) => !isKey(row) || EXACT.includes(String(row.collation_name))),
+    collation: String(ids?.collation_name),
+  };
+}
+
+/** The version of the tables of archives; undefined when they, or the row that says it, are missing. */
+export async function findArchives(store: MySqlStore, prefix: string): Promise<number | undefined> {
+  const queries = archiveQueriesFor(prefix);
+  return await store.read("open", async (session) => {
+    if ((await session.rows(queries.TABLES)).length < 2) return undefined;
+    const [row] = await session.rows(queries.VERSION);
+    return row?.version == null ? undefined : Number(row.version);
+  });
+}
+
+/** Whether archives can be kept, decided when a store is opened. @param version what {@link findArchives} gave */
+export function archivesCapability(version: number | undefined, prefix: string): Capability {
+  if (version === ARCHIVE_SCHEMA_VERSION) return true;
+  const table = `${archivePrefix(prefix)}archives`;
+  if (version !== undefined && version > ARCHIVE_SCHEMA_VERSION) {
+    return {
+      reason: `The table ${table} is of version ${version}; this Everthread knows ${ARCHIVE_SCHEMA_VERSION}. Use a newer one.`,
+    };
+  }
+  return {
+    reason: `There is no table ${table}, or this user has no rights on it: run \`everthread migrate <url> --apply\`, or the SQL of archiveSchemaSql().`,
+  };
 }
 
 /** What is there: the columns of our tables, the names of the tables, and the recorded versions, the lowest first. */
@@ -182,13 +225,18 @@ function isKey(row: Row): boolean {
 }
 
 function prefixed(sql: string, { tablePrefix }: SchemaOptions): string {
-  return sql.replaceAll("cubepi_", checkPrefix(tablePrefix));
+  const prefix = checkPrefix(tablePrefix);
+  return sql.replaceAll("cubepi_", prefix).replaceAll("everthread_archive", `${archivePrefix(prefix)}archive`);
 }
 
 const COLLATION = "/*M!100500 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
 const FIRST_VERSION = `INSERT INTO cubepi_schema_version (version)
 SELECT ${SCHEMA_VERSION} FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM cubepi_schema_version);
+`;
+
+const ARCHIVE_VERSION = `INSERT IGNORE INTO everthread_archive_version (version) VALUES (${ARCHIVE_SCHEMA_VERSION});
+DELETE FROM everthread_archive_version WHERE version <> ${ARCHIVE_SCHEMA_VERSION};
 `;
 
 const versionSql = (version: number) => `INSERT IGNORE INTO cubepi_schema_version (version) VALUES (${version});
@@ -201,8 +249,8 @@ PREPARE everthread_step FROM @everthread_step;
 EXECUTE everthread_step;
 DEALLOCATE PREPARE everthread_step;
 `;
-/** Runs a statement only when it was not done before, which MySQL has no syntax of its own for. */
-const when = (missing: string, statement: string) => prepared(`IF(${missing}, '${statement}', 'DO 0')`);
+/** Runs a statement only where it has something to do, which MySQL has no syntax of its own for. */
+const when = (condition: string, statement: string) => prepared(`IF(${condition}, '${statement}', 'DO 0')`);
 const addColumn = (table: string, column: string, type: string) =>
   when(
     `NOT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '${table}' AND column_name = '${column}')`,
@@ -221,6 +269,12 @@ const DROP_PARENT_KEY = prepared(
 const ADD_PARENT_KEY = when(
   `NOT EXISTS (SELECT 1 ${PARENT_KEY})`,
   "ALTER TABLE cubepi_threads ADD FOREIGN KEY (parent_thread_id) REFERENCES cubepi_threads (thread_id)",
+);
+
+const EXACT_ARCHIVES = when(
+  `EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'everthread_archives'
+    AND column_name = 'thread_id' AND collation_name NOT IN (${EXACT.map((name) => `'${name}'`).join(", ")}))`,
+  `ALTER TABLE everthread_archives CONVERT TO CHARACTER SET utf8mb4 COLLATE ${COLLATION}`,
 );
 
 const createTable = (name: string) => {

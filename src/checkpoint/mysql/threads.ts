@@ -1,6 +1,6 @@
 /** A thread within a transaction: its lock, its state, and what it has. Ids are compared here as well, since CubeLoop's tables take some for the same. */
 import { StoreError } from "../../db/errors.ts";
-import type { Row, Session } from "../../db/mysql.ts";
+import type { Row, Session, Statement } from "../../db/mysql.ts";
 import { checkNewRunId, MAX_RUN_ID_LENGTH } from "../../util/ids.ts";
 import { RunAlreadyCompletedError, RunNotCompletedError, ThreadConflictError } from "../errors.ts";
 import type { Queries } from "./queries.ts";
@@ -12,24 +12,28 @@ export interface ThreadState {
   base: number;
   /** The seq that the next message follows. */
   after: number;
-  /** The run that was asked for, if it is there. */
-  run: StoredRun | undefined;
+  /** Of the runs that were asked for, those that are there. */
+  runs: ReadonlyMap<string, StoredRun>;
 }
 
 /**
  * Takes the thread's lock, making its row when there is none, and says where it stands.
  *
- * @param runId a run to look up by the way, which saves a round trip (Default: none)
+ * @param runIds runs to look up by the way, which saves round trips (Default: none)
  */
 export async function ensureThread(
   session: Session,
   queries: Queries,
   threadId: string,
-  runId: string | null = null,
+  runIds: readonly string[] = [],
 ): Promise<ThreadState> {
-  await session.run(queries.ENSURE_THREAD, [threadId]);
-  // The lock is held by now, so this statement sees what the one before us committed.
-  const [row] = await session.rows(queries.STATE, [runId, threadId]);
+  const [runId = null, ...others] = runIds;
+  // The second statement begins when the first holds the lock, so it sees what the one before us committed.
+  const [, [row] = [], ...more] = await session.all([
+    [queries.ENSURE_THREAD, [threadId]],
+    [queries.STATE, [runId, threadId]],
+    ...others.map((id): Statement => [queries.RUN, [threadId, id]]),
+  ]);
   checkSame(row?.thread_id, threadId, "thread id");
   const base = Number(row?.base);
   const last = Number(row?.last);
@@ -37,7 +41,7 @@ export async function ensureThread(
     revision: last === 0 ? 0 : base + last,
     base,
     after: last === 0 ? Math.max(0, Number(row?.erased) - base) : last,
-    run: row && runId !== null && row.run_id === runId ? runOf(row) : undefined,
+    runs: new Map([row, ...more.flat()].flatMap((run) => (run?.run_id ? [[String(run.run_id), runOf(run)]] : []))),
   };
 }
 
@@ -118,11 +122,26 @@ export async function readLog(session: Session, queries: Queries, threadId: stri
   if (!thread) return undefined;
   const rows = found.filter((row) => row.thread_id === null).sort((a, b) => Number(a.seq) - Number(b.seq));
   const positionOf = (row: Row | undefined) => (row ? Number(thread.base) + Number(row.seq) : 0);
-  return { thread, rows, firstPosition: positionOf(rows[0]), lastPosition: positionOf(rows.at(-1)) };
+  return {
+    thread,
+    rows,
+    firstPosition: positionOf(rows[0]),
+    lastPosition: positionOf(rows.at(-1)),
+    compaction: undefined,
+  };
 }
 
-/** Removes everything of a thread whose lock is held. Gives whether there was anything. */
-export async function eraseThread(session: Session, queries: Queries, threadId: string): Promise<boolean> {
+/**
+ * Removes everything of a thread whose lock is held. Gives whether there was anything.
+ *
+ * @param more a statement that removes what else there is (Default: none)
+ */
+export async function eraseThread(
+  session: Session,
+  queries: Queries,
+  threadId: string,
+  more?: string | undefined,
+): Promise<boolean> {
   const used = await isUsed(session, queries, threadId);
   const revision = await revisionOf(session, queries, threadId);
   if (revision > 0) await session.run(queries.RAISE_ERASED, [revision]);
@@ -130,6 +149,7 @@ export async function eraseThread(session: Session, queries: Queries, threadId: 
   await session.run(queries.DELETE_MESSAGES, [threadId]);
   await session.run(queries.DELETE_RUNS, [threadId]);
   await session.run(queries.DELETE_ALL_ANSWERS, [threadId]);
+  if (more) await session.run(more, [threadId]);
   await session.run(queries.DELETE_THREAD, [threadId]);
   return used;
 }

@@ -5,6 +5,7 @@ import { admitMessages } from "../../messages/admit.ts";
 import { copyJson, copyJsonObject, type JsonObject, type JsonValue } from "../../messages/json.ts";
 import type { Message } from "../../messages/schema.ts";
 import { checkNewRunId, checkOptionalRunId, checkQuestionId, checkRunId, checkThreadId } from "../../util/ids.ts";
+import { checkArchiveCounts } from "../archive-rules.ts";
 import type {
   Capabilities,
   Checkpoint,
@@ -28,25 +29,35 @@ import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, type PendingRequest } from "../pending.ts";
 import { appendBatch, batchOf } from "./append.ts";
+import * as C from "./archive-copy-queries.ts";
+import { addToIndex } from "./archive-index.ts";
+import { KEPT, LOAD_MESSAGES, LOAD_THREAD } from "./archive-queries.ts";
+import { archivesJson, checkNothingLost, compactionOf } from "./archive-rows.ts";
+import type { Query, Tables } from "./archive-tables.ts";
+import { contextAfter, PostgresArchives, strays } from "./archives.ts";
 import { importValues } from "./import.ts";
 import { toJsonb } from "./jsonb.ts";
 import { answerList, cursorText, messagePage, runPage, threadPage } from "./listings.ts";
 import { checkOptions, type PostgresOptions } from "./options.ts";
+import { type Place, placeOf } from "./place.ts";
 import * as Q from "./queries.ts";
 import { BACKEND, readAnswer, readExtra, readMessage, readPending } from "./rows.ts";
-import { verifySchema } from "./schema.ts";
-import { DEFAULT_PREFIX, onTables, type TableNames } from "./tables.ts";
+import { archivesCapability, type FoundArchives, verifySchema } from "./schema.ts";
+import { archivePrefix, DEFAULT_PREFIX, onTables, type TableNames } from "./tables.ts";
 import { checkCut, checkExpected } from "./verdicts.ts";
 
 export type { PgClient, PgPool, PostgresConfig, PostgresTarget } from "../../db/postgres.ts";
 export { type Migration, migrate, planMigration } from "./migrate.ts";
 export {
+  ARCHIVE_SCHEMA_VERSION,
+  archiveSchemaSql,
   createMessagePartitionsSql,
   createRunsPartitionsSql,
   PARTITION_COUNT,
   SCHEMA_VERSION,
   schemaSql,
   upgradeSql,
+  writeArchiveVersionSql,
   writeSchemaVersionSql,
 } from "./schema.ts";
 export type { PostgresOptions, TableNames };
@@ -54,27 +65,42 @@ export type { PostgresOptions, TableNames };
 const SERVERS_OWN = "The server has tools of its own for this, such as pg_dump and pg_amcheck.";
 
 export class PostgresCheckpointer implements Checkpointer {
-  readonly capabilities: Capabilities = {
-    backend: BACKEND,
-    durable: true,
-    multiProcess: true,
-    archives: { reason: "This version keeps no archives." },
-    search: { reason: "This version keeps no archives." },
-    backup: { reason: SERVERS_OWN },
-    integrityCheck: { reason: SERVERS_OWN },
-  };
+  readonly capabilities: Capabilities;
+  readonly archives: PostgresArchives | undefined;
   /** The Postgres schema that holds the tables. */
   readonly schema: string;
+  readonly place: Place;
   readonly #store: PostgresStore;
   readonly #names: TableNames;
   readonly #prefix: string;
+  readonly #tables: Tables;
   readonly #sql = new Map<string, string>();
 
-  private constructor(store: PostgresStore, schema: string, tablePrefix: string) {
+  private constructor(store: PostgresStore, names: TableNames & { schema: string }, found: FoundArchives) {
     this.#store = store;
-    this.#names = { schema, tablePrefix };
-    this.#prefix = tablePrefix;
-    this.schema = schema;
+    this.#names = names;
+    this.#prefix = names.tablePrefix ?? DEFAULT_PREFIX;
+    this.schema = names.schema;
+    this.place = placeOf((sql) => this.#readOne("copy", sql, []), { schema: this.schema, prefix: this.#prefix });
+    this.#tables = {
+      prefix: this.#prefix,
+      archivePrefix: archivePrefix(names),
+      indexed: !found.missing.includes("archive_sources"),
+      assertOpen: (operation) => this.#store.assertOpen(operation),
+      read: (operation, queries) => this.#read(operation, queries),
+      write: (operation, threadIds, queries) => this.#writeAll(operation, threadIds, queries),
+    };
+    const archives = archivesCapability(found, names);
+    if (archives === true) this.archives = new PostgresArchives(this.#tables);
+    this.capabilities = {
+      backend: BACKEND,
+      durable: true,
+      multiProcess: true,
+      archives,
+      search: archives,
+      backup: { reason: SERVERS_OWN },
+      integrityCheck: { reason: SERVERS_OWN },
+    };
   }
 
   /**
@@ -89,8 +115,8 @@ export class PostgresCheckpointer implements Checkpointer {
     const store = await PostgresStore.open(target, options);
     try {
       await store.connect();
-      const schema = await verifySchema(store, options);
-      return new PostgresCheckpointer(store, schema, options.tablePrefix ?? DEFAULT_PREFIX);
+      const { schema, archives } = await verifySchema(store, options);
+      return new PostgresCheckpointer(store, { schema, tablePrefix: options.tablePrefix }, archives);
     } catch (error) {
       await store.close();
       throw error;
@@ -102,8 +128,8 @@ export class PostgresCheckpointer implements Checkpointer {
     checkThreadId(threadId);
     const values = [threadId, checkRevision(options.after, "after") ?? null];
     const [threads, rows] = await this.#read("load", [
-      [Q.LOAD_THREAD, values],
-      [Q.LOAD_MESSAGES, values],
+      [this.archives ? LOAD_THREAD : Q.LOAD_THREAD, values],
+      [this.archives ? LOAD_MESSAGES : Q.LOAD_MESSAGES, values],
     ]);
     const thread = threads?.[0];
     if (!thread) return undefined;
@@ -112,6 +138,7 @@ export class PostgresCheckpointer implements Checkpointer {
     if (last === null && thread.extra === "{}" && parentThreadId === null) return undefined;
     return {
       messages: (rows ?? []).map((row) => readMessage(this.#prefix, threadId, row)),
+      ...compactionOf(thread, rows ?? []),
       extra: readExtra(this.#prefix, threadId, thread.extra),
       revision: last === null ? 0 : Number(base) + Number(last),
       parentThreadId,
@@ -169,12 +196,14 @@ export class PostgresCheckpointer implements Checkpointer {
   async snapshot(threadId: string, options: { afterRunId: string }): Promise<Message[]> {
     this.#store.assertOpen("snapshot");
     checkThreadId(threadId);
-    const values = [threadId, checkRunId(options.afterRunId)];
+    const afterRunId = checkRunId(options.afterRunId);
+    if (this.archives) return (await contextAfter(this.#tables, "snapshot", threadId, afterRunId)).messages;
+    const values = [threadId, afterRunId];
     const [cuts, rows] = await this.#read("snapshot", [
       [Q.CUT, values],
       [Q.SNAPSHOT, values],
     ]);
-    checkCut(threadId, options.afterRunId, cuts?.[0]);
+    checkCut(threadId, afterRunId, cuts?.[0]);
     return (rows ?? []).map((row) => readMessage(this.#prefix, threadId, row));
   }
 
@@ -188,9 +217,21 @@ export class PostgresCheckpointer implements Checkpointer {
     checkThreadId(newThreadId);
     checkRunId(options.afterRunId);
     const metadata = options.metadata === undefined ? null : toJsonb(copyJsonObject(options.metadata, "metadata"));
-    const values = [sourceThreadId, options.afterRunId, newThreadId, metadata];
-    const row = await this.#write("fork", [sourceThreadId, newThreadId], Q.FORK, values);
+    const values = [sourceThreadId, options.afterRunId, newThreadId];
+    const queries: Query[] = this.archives
+      ? [
+          [KEPT, values.slice(0, 2)],
+          ...strays(newThreadId, this.#tables.indexed),
+          [C.FORK, [...values, metadata]],
+          [C.FORK_ARCHIVES, values],
+          ...(this.#tables.indexed ? [[C.FORK_SOURCES, values] satisfies Query] : []),
+        ]
+      : [[Q.FORK, [...values, metadata]]];
+    const results = await this.#writeAll("fork", [sourceThreadId, newThreadId], queries);
+    const resultOf = (sql: string) => results[queries.findIndex(([query]) => query === sql)]?.[0];
+    const row = resultOf(this.archives ? C.FORK : Q.FORK);
     checkCut(sourceThreadId, options.afterRunId, row);
+    checkNothingLost(sourceThreadId, resultOf(KEPT));
     if (row?.begun !== "t") throw new ThreadAlreadyExistsError(newThreadId);
   }
 
@@ -327,9 +368,17 @@ export class PostgresCheckpointer implements Checkpointer {
     this.#store.assertOpen("importThread");
     checkThreadId(threadId);
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
-    const values = importValues(threadId, expected, admitPart(part, this.capabilities));
-    const row = await this.#write("importThread", [threadId], Q.IMPORT, values);
+    const admitted = admitPart(part, this.capabilities);
+    const archives = admitted.archives ?? [];
+    const queries: Query[] = [[Q.IMPORT, importValues(threadId, expected, admitted)]];
+    if (this.archives && admitted.archives) {
+      if (this.#tables.indexed) queries.push([C.DROP_SOURCES, [threadId]]);
+      queries.push([C.DROP_ARCHIVES, [threadId]], [C.IMPORT_ARCHIVES, [threadId, archivesJson(archives)]]);
+    }
+    const [[row] = []] = await this.#writeAll("importThread", [threadId], queries);
     const actual = checkExpected(threadId, expected, Number(row?.actual));
+    if (typeof row?.messages === "string") checkArchiveCounts(archives, Number(row.messages));
+    if (archives.length > 0) await addToIndex(this.#tables, threadId);
     return typeof row?.revision === "string" ? Number(row.revision) : actual;
   }
 
@@ -366,7 +415,7 @@ export class PostgresCheckpointer implements Checkpointer {
     return { text, values };
   }
 
-  async #read(operation: string, queries: readonly [sql: string, values: readonly Value[]][]): Promise<Row[][]> {
+  async #read(operation: string, queries: readonly Query[]): Promise<Row[][]> {
     return await this.#store.read(
       operation,
       queries.map(([sql, values]) => this.#statement(sql, values)),
@@ -384,7 +433,12 @@ export class PostgresCheckpointer implements Checkpointer {
     sql: string,
     values: readonly Value[],
   ): Promise<Row | undefined> {
-    return (await this.#store.write(operation, threadIds, [this.#statement(sql, values)]))[0]?.[0];
+    return (await this.#writeAll(operation, threadIds, [[sql, values]]))[0]?.[0];
+  }
+
+  async #writeAll(operation: string, threadIds: [string, ...string[]], queries: readonly Query[]): Promise<Row[][]> {
+    const statements = queries.map(([sql, values]) => this.#statement(sql, values));
+    return await this.#store.write(operation, threadIds, statements);
   }
 }
 

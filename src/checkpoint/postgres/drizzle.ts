@@ -5,9 +5,11 @@
 import { sql } from "drizzle-orm";
 import {
   bigint,
+  boolean,
   customType,
   foreignKey,
   index,
+  integer,
   jsonb,
   type PgColumn,
   pgTable,
@@ -97,3 +99,27 @@ export const hitlAnswers = pgTable(
 );
 
 export const schemaVersion = pgTable("cubepi_schema_version", { version: serial("version").primaryKey() });
+
+/** Everthread's own. The table of search's index needs an extension: the SQL of archiveSchemaSql() makes it. */
+export const archives = pgTable(
+  "everthread_archives",
+  {
+    threadId: text("thread_id").notNull(),
+    archiveNo: bigint("archive_no", { mode: "number" }).notNull(),
+    upToSeq: bigint("up_to_seq", { mode: "number" }).notNull(),
+    upToCreatedAt: moment("up_to_created_at"),
+    atSeq: bigint("at_seq", { mode: "number" }).notNull(),
+    summary: text("summary").notNull(),
+    systemPrompt: text("system_prompt"),
+    extra: jsonb("extra").notNull(),
+    indexed: boolean("indexed").notNull().default(false),
+    createdAt: moment("created_at").notNull().defaultNow(),
+    prunedAt: moment("pruned_at"),
+  },
+  (table) => [
+    primaryKey({ name: "everthread_archives_pkey", columns: [table.threadId, table.archiveNo] }),
+    thread("everthread_archives_thread_id_fkey", table.threadId).onDelete("cascade"),
+  ],
+);
+
+export const archiveVersion = pgTable("everthread_archive_version", { version: integer("version").primaryKey() });

@@ -7,13 +7,13 @@ import { toJsonb } from "./jsonb.ts";
 
 /** The parameters of the query that imports an admitted part. @throws ValueTooLargeError */
 export function importValues(threadId: string, expected: number | undefined, part: AdmittedPart): Value[] {
-  const { messages, parentThreadId, extra, pending, answers } = part;
+  const { messages, parentThreadId, extra, pending, answers, archives } = part;
   const batch = batchOf(
     messages.map(({ message }) => message),
     messages.map(({ createdAt }) => createdAt),
   );
   const begins =
-    messages.length + part.runs.length + (answers?.length ?? 0) > 0 || [parentThreadId, extra].some(Boolean);
+    messages.length + part.runs.length + (answers?.length ?? 0) > 0 || [parentThreadId, extra, archives].some(Boolean);
   return [
     threadId,
     expected ?? null,
@@ -27,6 +27,7 @@ export function importValues(threadId: string, expected: number | undefined, par
     pending?.runId ?? null,
     answers === undefined ? null : ledgerJson(answers),
     String(begins || Boolean(pending)),
+    (archives ?? []).reduce((sum, { messageCount }) => sum + messageCount, 0),
   ];
 }
 

@@ -7,14 +7,14 @@
  * A position in a thread's log, which is what a revision is, is the `seq` of the row added to the microsecond at which the
  * thread was begun. CubeLoop numbers from 1 again when a thread is deleted and begun anew; time does not.
  */
-const POSITION = "(extract(epoch FROM t.created_at) * 1000000)::bigint";
+export const POSITION = "(extract(epoch FROM t.created_at) * 1000000)::bigint";
 
 // Whether anything is stored of a thread. A row of cubepi_threads alone is none: it stays when a request is taken back.
 const something = (id: string) => `(t.extra <> '{}' OR t.pending_request IS NOT NULL OR t.parent_thread_id IS NOT NULL
   OR EXISTS (SELECT FROM cubepi_messages m WHERE m.thread_id = ${id})
   OR EXISTS (SELECT FROM cubepi_runs r WHERE r.thread_id = ${id})
   OR EXISTS (SELECT FROM cubepi_hitl_answers a WHERE a.thread_id = ${id}))`;
-const FIRST_IS_SOMETHING = something("$1");
+export const FIRST_IS_SOMETHING = something("$1");
 const IT_IS_SOMETHING = something("t.thread_id");
 
 /** $1 thread. */
@@ -96,21 +96,25 @@ export const CUT = `SELECT ${FIRST_IS_SOMETHING} AS found,
     (SELECT r.completion_seq FROM cubepi_runs r WHERE r.thread_id = $1 AND r.run_id = $2) AS cut
   FROM cubepi_threads t WHERE t.thread_id = $1`;
 // What a fork takes: rows of completed runs up to the cut, and rows written before runs existed. $1 source, $2 run.
-const TAKEN = `m.thread_id = $1 AND (m.run_id IS NULL OR m.run_id IN (
+export const TAKEN = `m.thread_id = $1 AND (m.run_id IS NULL OR m.run_id IN (
     SELECT r.run_id FROM cubepi_runs r WHERE r.thread_id = $1 AND r.completion_seq <=
       (SELECT c.completion_seq FROM cubepi_runs c WHERE c.thread_id = $1 AND c.run_id = $2)))`;
 /** $1 thread, $2 run. */
 export const SNAPSHOT = `SELECT m.seq, m.role, m.metadata::text, encode(m.payload, 'base64') AS payload FROM cubepi_messages m
   WHERE ${TAKEN} ORDER BY m.seq`;
-/** $1 source, $2 run, $3 target, $4 metadata or null. The rows of the target follow only once its thread is there. */
-export const FORK = `WITH
+/**
+ * $1 source, $2 run, $3 target, $4 metadata or null. The rows of the target follow only once its thread is there.
+ *
+ * @param allowed a condition without which there is no fork
+ */
+export const fork = (allowed: string) => `WITH
   source AS (SELECT t.extra, (SELECT r.completion_seq FROM cubepi_runs r WHERE r.thread_id = $1 AND r.run_id = $2) AS cut
     FROM cubepi_threads t WHERE t.thread_id = $1 AND ${FIRST_IS_SOMETHING}),
   begun AS (INSERT INTO cubepi_threads AS t (thread_id, parent_thread_id, forked_at_seq, extra, created_at, updated_at)
     SELECT $3, $1, (SELECT max(m.seq) FROM cubepi_messages m WHERE ${TAKEN}),
       extra || CASE WHEN $4::jsonb IS NULL THEN '{}' ELSE jsonb_build_object('fork', $4::jsonb) END,
       clock_timestamp(), clock_timestamp()
-    FROM source WHERE cut IS NOT NULL AND NOT EXISTS (SELECT FROM cubepi_messages m WHERE m.thread_id = $3)
+    FROM source WHERE cut IS NOT NULL AND ${allowed} AND NOT EXISTS (SELECT FROM cubepi_messages m WHERE m.thread_id = $3)
       AND NOT EXISTS (SELECT FROM cubepi_runs r WHERE r.thread_id = $3)
       AND NOT EXISTS (SELECT FROM cubepi_hitl_answers a WHERE a.thread_id = $3)
     ON CONFLICT (thread_id) DO UPDATE SET parent_thread_id = EXCLUDED.parent_thread_id, extra = EXCLUDED.extra,
@@ -124,6 +128,7 @@ export const FORK = `WITH
     SELECT begun.thread_id, r.run_id, r.claimed_at, r.completed_at, r.completion_seq
     FROM cubepi_runs r, source, begun WHERE r.thread_id = $1 AND r.completion_seq <= source.cut)
   SELECT EXISTS (SELECT FROM source) AS found, (SELECT cut FROM source) AS cut, EXISTS (SELECT FROM begun) AS begun`;
+export const FORK = fork("true");
 
 /** $1 thread, $2 expected revision or null, $3 request, $4 run or null. */
 export const SAVE_PENDING = `WITH ${VERDICT},
@@ -195,14 +200,16 @@ export const RUNS_AFTER = `SELECT r.run_id, (extract(epoch FROM r.claimed_at) * 
 /**
  * $1 thread, $2 expected revision or null, $3 the payloads in one piece, $4 the rows, $5 runs, $6 parent or null, $7 extra or
  * null, $8 what becomes of the request: keep or put, $9 request or null, $10 its run or null, $11 the whole ledger or null,
- * $12 whether a thread that is not there is begun. Lists are JSON. A parent that is not here gets a row that holds nothing,
- * which the foreign key wants.
+ * $12 whether a thread that is not there is begun, $13 how many messages the thread must have by then. Lists are JSON. A
+ * parent that is not here gets a row that holds nothing, which the foreign key wants.
  */
 export const IMPORT = `WITH stand AS MATERIALIZED (SELECT
     (SELECT ${POSITION} FROM cubepi_threads t WHERE t.thread_id = $1) AS base,
     (SELECT max(m.seq) FROM cubepi_messages m WHERE m.thread_id = $1) AS last),
+  counted AS MATERIALIZED (SELECT CASE WHEN $13::bigint > 0 THEN json_array_length($4::json)
+    + (SELECT count(*) FROM cubepi_messages m WHERE m.thread_id = $1) END AS messages),
   allowed AS MATERIALIZED (SELECT base, coalesce(last, 0) AS last FROM stand
-    WHERE $2::bigint IS NULL OR coalesce(base + last, 0) = $2),
+    WHERE ($2::bigint IS NULL OR coalesce(base + last, 0) = $2) AND coalesce((SELECT messages >= $13 FROM counted), true)),
   parent AS (INSERT INTO cubepi_threads (thread_id) SELECT $6::text FROM allowed WHERE $6::text IS NOT NULL AND $6::text <> $1
     ON CONFLICT (thread_id) DO NOTHING),
   thread AS (INSERT INTO cubepi_threads AS t
@@ -231,7 +238,8 @@ export const IMPORT = `WITH stand AS MATERIALIZED (SELECT
     SELECT $1, run_id, question_id, coalesce(answer, 'null') FROM ledger
     ON CONFLICT (thread_id, run_id, question_id) DO UPDATE SET answer = EXCLUDED.answer, answered_at = EXCLUDED.answered_at)
   SELECT coalesce(base + last, 0) AS actual,
-    coalesce((SELECT base FROM thread), base) + (SELECT max(seq) FROM messages) AS revision
+    coalesce((SELECT base FROM thread), base) + (SELECT max(seq) FROM messages) AS revision,
+    (SELECT messages FROM counted) AS messages
   FROM stand`;
 
 /** Everything of a thread goes with its row; forks of it forget their parent, which the key would not let them keep. $1 thread. */
@@ -239,3 +247,7 @@ export const DELETE_THREAD = `WITH
   forks AS (UPDATE cubepi_threads SET parent_thread_id = NULL WHERE parent_thread_id = $1),
   gone AS (DELETE FROM cubepi_threads t WHERE t.thread_id = $1 RETURNING ${FIRST_IS_SOMETHING} AS something)
   SELECT something FROM gone`;
+
+/** When the server was started, to the microsecond, and the database in it. Anyone may ask both. */
+export const SERVER = `SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text AS started,
+    (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) AS database`;

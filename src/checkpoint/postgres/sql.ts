@@ -73,4 +73,34 @@ CREATE TABLE IF NOT EXISTS cubepi_hitl_answers (
   PRIMARY KEY (thread_id, run_id, question_id)
 );
 `,
+  "0006-archives": `-- Everthread's own tables for archives, version 1. The archived messages stay where they are, in cubepi_messages. Whoever
+-- deletes a thread's row, in whatever program, deletes its archives too.
+CREATE TABLE IF NOT EXISTS everthread_archives (
+  thread_id TEXT NOT NULL REFERENCES cubepi_threads (thread_id) ON DELETE CASCADE,
+  archive_no BIGINT NOT NULL,
+  up_to_seq BIGINT NOT NULL,
+  up_to_created_at TIMESTAMPTZ,
+  at_seq BIGINT NOT NULL,
+  summary TEXT NOT NULL,
+  system_prompt TEXT,
+  extra JSONB NOT NULL,
+  indexed BOOLEAN NOT NULL DEFAULT false,
+  created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+  pruned_at TIMESTAMPTZ,
+  PRIMARY KEY (thread_id, archive_no)
+);
+CREATE TABLE IF NOT EXISTS everthread_archive_version (
+  version INTEGER NOT NULL PRIMARY KEY
+);
+`,
+  "0007-archive-sources": `-- What search looks through where the extension pg_trgm is: the folded text of each archived message.
+CREATE TABLE IF NOT EXISTS everthread_archive_sources (
+  thread_id TEXT NOT NULL REFERENCES cubepi_threads (thread_id) ON DELETE CASCADE,
+  seq BIGINT NOT NULL,
+  folded TEXT NOT NULL,
+  PRIMARY KEY (thread_id, seq)
+);
+CREATE INDEX IF NOT EXISTS ix_everthread_archive_sources_trgm ON everthread_archive_sources USING gin (folded gin_trgm_ops);
+CREATE INDEX IF NOT EXISTS ix_everthread_archives_to_index ON everthread_archives (thread_id) WHERE NOT indexed AND pruned_at IS NULL;
+`,
 } as const;

@@ -27,10 +27,25 @@ export async function migrate({ out, db }: Context, url: string | undefined, opt
   const say = async (text: string) => (apply || check ? await out.line(text) : out.note(text));
   if (!found) await say("Nothing to do: SQLite files are brought up to date when they are opened.");
   else if (!behind) await say(`Nothing to do: the tables are of version ${to}.`);
-  else if (apply) await say(from === 0 ? `The tables are made, version ${to}.` : `The tables went ${way(from, to)}.`);
-  else if (check) await say(from === 0 ? "There are no tables." : `The tables are to go ${way(from, to)}.`);
-  else await out.write(`-- Everthread's tables, ${from === 0 ? `version ${to}` : way(from, to)}.\n${sql}`);
+  else if (apply) await say(`${done(from, to)}.`);
+  else if (check) await say(`${toDo(from, to)}.`);
+  else
+    await out.write(`-- Everthread's tables, ${from === to || from === 0 ? `version ${to}` : way(from, to)}.\n${sql}`);
   return exitCode;
+}
+
+// Of the same version there is something to do where only the tables of archives are behind, which are versioned by themselves.
+
+function done(from: number | null, to: number | null): string {
+  if (from === 0) return `The tables are made, version ${to}`;
+  return from === to ? "The tables of archives are made" : `The tables went ${way(from, to)}`;
+}
+
+function toDo(from: number | null, to: number | null): string {
+  if (from === 0) return "There are no tables";
+  return from === to
+    ? "The tables of archives are missing, or their index is"
+    : `The tables are to go ${way(from, to)}`;
 }
 
 function way(from: number | null, to: number | null): string {
