@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import type { Figure } from "./measure.ts";
 
-const MEASURES = ["append", "group", "size", "load", "large", "startup", "history"];
+const MEASURES = ["append", "group", "size", "load", "large", "startup", "history", "archives"];
 /** Only run when they are named: they start servers. */
 const SERVERS = ["postgres", "mysql"];
 

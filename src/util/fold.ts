@@ -9,19 +9,29 @@
  * Accents count: "e" does not find "é".
  */
 
+import { firstUnits } from "./text.ts";
+
+/** Text that is in its normal form as it is, and whose folding is its lower case: most of what agents read and write. */
+const ASCII = /^[\u0001-\u007f]*$/;
+
 /** NFC, well-formed, without U+0000. */
 export function normalText(text: string): string {
+  if (ASCII.test(text)) return text;
   return text.toWellFormed().replaceAll("\0", "\ufffd").normalize("NFC");
 }
 
 /** Folds text that {@link normalText} gave. Code points fold one by one: the folded whole is its folded parts, joined. */
 export function foldCase(normal: string): string {
+  if (ASCII.test(normal)) return normal.toLowerCase();
   // Lower first, since ẞ has no other upper case; then ß becomes SS and ﬁ FI. Lowering Σ depends on its place in a word.
   return normal.toLowerCase().toUpperCase().toLowerCase().replaceAll("ς", "σ");
 }
 
 /** The index in `normal` of what stands at `index` in its folded text. */
 export function unfoldIndex(normal: string, index: number): number {
+  // No character becomes shorter: where a beginning stays as long as it is, so does each character of it.
+  const head = firstUnits(normal, index);
+  if (head.length === index && foldCase(head).length === index) return index;
   let at = 0;
   let left = index;
   // In long strides as far as they go, since a text may have millions of characters; then by the character.

@@ -2,10 +2,13 @@
  * The index of archived text: FTS5's trigrams of the folded text, without positions and without the text itself. So it is a
  * fraction of a plain trigram table, and gives candidates: each is compared with the message before it is a hit.
  *
+ * Its rowid is the message's id with a minus before it: FTS5 goes forward through its lists several times as fast as backward,
+ * and the newest is wanted first. Within a transaction the newest is to be written first as well.
+ *
  * FTS5 can't be stopped within a step, and from a bound on rowids it does not begin there: it looks for the first match from
- * the end of its lists, however far that is. So each message also has a token of its block of ids, and one of its thread
- * within the block; with one of the two in the question, a step looks at one block at most. A token is three characters of
- * private use, which are one trigram. Where a text holds such characters too, it is one candidate more.
+ * the beginning of its lists, however far that is. So each message also has a token of its block of ids, and one of its
+ * thread within the block; with one of the two in the question, a step looks at one block at most. A token is three
+ * characters of private use, which are one trigram. Where a text holds such characters too, it is one candidate more.
  */
 import type { SqliteStore } from "../../db/sqlite.ts";
 import { messageFromJson } from "../../messages/codec.ts";
@@ -14,7 +17,7 @@ import { foldCase, normalText } from "../../util/fold.ts";
 import { firstUnits } from "../../util/text.ts";
 import * as Q from "./archive-queries.ts";
 
-/** So many ids are one block: FTS5 takes about 26 ns for each that two common trigrams don't share. */
+/** So many ids are one block: FTS5 takes about 26 ns for each that two common trigrams do not share. */
 const BLOCK = 131_072;
 /** The first of a plane of characters for private use, and how many of it are used. */
 const PRIVATE = 0xf0000;
@@ -22,12 +25,14 @@ const DIGITS = 0xfffe;
 /** Every thread's scope is greater. */
 const ANY_THREAD = 0;
 /** So many trigrams of a query narrow the candidates down about as far as more would. */
-const MOST_TRIGRAMS = 8;
+const MOST_TRIGRAMS = 16;
+/** Of so many neighbours, one is enough to begin with: one wrong letter makes as many wrong. Each costs a look into each segment. */
+const STRIDE = 3;
 
 /** Puts a message into the index, within a write. One that says nothing, or can't be read, has no text to be found. */
 export function indexText(store: SqliteStore, id: number, scope: number, json: string): void {
   const text = textOf(json);
-  if (text !== "") store.prepare(Q.INDEX).run(id, token(scope, id), token(ANY_THREAD, id), text);
+  if (text !== "") store.prepare(Q.INDEX).run(-id, token(scope, id), token(ANY_THREAD, id), text);
 }
 
 /** The first id of the block that an id is in. */
@@ -39,24 +44,21 @@ export function blockStart(id: number): number {
  * What FTS5 is asked for the messages of one block that may say a folded text of three characters or more.
  *
  * @param id one of the block's @param scope the thread's number (Default: any thread)
+ * @param exactly with all of the text's trigrams, as far as that is worth it (Default: with some)
  */
-export function matchOf(folded: string, id: number, scope: number = ANY_THREAD): string {
-  const words = [token(scope, id), ...someTrigrams(folded)];
+export function matchOf(folded: string, id: number, scope: number = ANY_THREAD, exactly = false): string {
+  const words = [token(scope, id), ...someTrigrams(folded, exactly)];
   return words.map((word) => `"${word.replaceAll('"', '""')}"`).join(" AND ");
 }
 
-/** Neighbours overlap, so every third says as much as all; of a long text, some from all over it. */
-function someTrigrams(folded: string): Set<string> {
+/** From all over a text, its first and its last among them. */
+function someTrigrams(folded: string, exactly: boolean): Set<string> {
   // The beginning of a very long text is as good as the whole, and need not be taken apart.
   const characters = [...firstUnits(folded, 10_000)];
   const last = characters.length - 3;
-  const stride = Math.max(3, Math.ceil(last / (MOST_TRIGRAMS - 1)));
-  const trigrams = new Set<string>();
-  for (let at = 0; at < last + stride; at += stride) {
-    const start = Math.min(at, last);
-    trigrams.add(characters.slice(start, start + 3).join(""));
-  }
-  return trigrams;
+  const steps = Math.min(exactly ? last : Math.ceil(last / STRIDE), MOST_TRIGRAMS - 1);
+  const starts = Array.from({ length: steps + 1 }, (_, i) => Math.round((i * last) / Math.max(1, steps)));
+  return new Set(starts.map((start) => characters.slice(start, start + 3).join("")));
 }
 
 function textOf(json: string): string {

@@ -15,9 +15,10 @@ export const ONE = `SELECT ${INFO}, system_json, extra_json FROM everthread_arch
   WHERE thread_id = ? AND archive_no = ?`;
 export const BEFORE = `SELECT up_to, summary_json FROM everthread_archives
   WHERE thread_id = ? AND archive_no < ? ORDER BY archive_no DESC LIMIT 1`;
-/** The archive that holds a message. */
-export const HOLDING = `SELECT archive_no FROM everthread_archives
-  WHERE thread_id = ? AND up_to >= ? ORDER BY archive_no LIMIT 1`;
+/** The archive that holds a message, and where the one before it ends. */
+export const HOLDING = `SELECT archive_no, up_to, coalesce((SELECT max(up_to) FROM everthread_archives
+    WHERE thread_id = a.thread_id AND archive_no < a.archive_no), 0) AS start
+  FROM everthread_archives a WHERE thread_id = ? AND up_to >= ? ORDER BY archive_no LIMIT 1`;
 export const INSERT = `INSERT INTO everthread_archives
   (thread_id, archive_no, up_to, at_revision, summary_json, system_json, extra_json, created_at, pruned_at, scope)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -29,7 +30,8 @@ export const DELETE_ALL = "DELETE FROM everthread_archives WHERE thread_id = ?";
 export const COUNT_BETWEEN = "SELECT count(*) AS count FROM messages WHERE thread_id = ? AND id > ? AND id <= ?";
 export const LOG_BETWEEN = `SELECT id, message_json, created_at FROM messages
   WHERE thread_id = ? AND id > ? AND id <= ? ORDER BY id`;
-export const LOG_BETWEEN_LIMITED = `${LOG_BETWEEN} LIMIT ?`;
+export const LAST_BETWEEN = `SELECT id, message_json FROM messages
+  WHERE thread_id = ? AND id > ? AND id <= ? ORDER BY id DESC LIMIT ?`;
 export const RUN_IS_BETWEEN = `SELECT EXISTS (SELECT 1 FROM messages
   WHERE thread_id = ? AND id > ? AND id <= ? AND run_id = ?) AS found`;
 export const DELETE_BETWEEN = "DELETE FROM messages WHERE thread_id = ? AND id > ? AND id <= ?";
@@ -48,23 +50,25 @@ export const TAKEN_UP_TO = `SELECT count(*) AS count FROM messages WHERE thread_
 
 export const INDEX = "INSERT INTO everthread_archive_index (rowid, scope, block, text) VALUES (?, ?, ?, ?)";
 export const UNINDEX = `DELETE FROM everthread_archive_index WHERE rowid IN (
-  SELECT id FROM messages WHERE thread_id = ? AND id > ? AND id <= ?)`;
-/** Every archive, for an index that is made anew. */
-export const EVERY_ARCHIVE = "SELECT thread_id, up_to, scope FROM everthread_archives ORDER BY thread_id, archive_no";
+  SELECT -id FROM messages WHERE thread_id = ? AND id > ? AND id <= ?)`;
+/** For an index that is made anew: every archive, and every message that is in one, with its thread's number. */
+export const EVERY_ARCHIVE = "SELECT thread_id, up_to FROM everthread_archives ORDER BY thread_id, archive_no";
+export const SCOPE_OF = "SELECT scope FROM everthread_archives WHERE thread_id = ? AND up_to >= ? LIMIT 1";
+export const EVERY_MESSAGE_BEFORE = `SELECT id, thread_id, message_json FROM messages
+  WHERE id < ? ORDER BY id DESC LIMIT ?`;
 
 /** A longer message is read piece by piece, in bytes of JSON. */
 const LARGE = 1_000_000;
-const JSON_UNLESS_LARGE = `CASE WHEN octet_length(message_json) <= ${LARGE} THEN message_json END AS message_json`;
-const SOURCE = `id, thread_id, created_at, ${JSON_UNLESS_LARGE}`;
+const JSON_UNLESS_LARGE = `CASE WHEN octet_length(m.message_json) <= ${LARGE} THEN m.message_json END AS message_json`;
+const SOURCE = `m.id, m.thread_id, m.created_at, ${JSON_UNLESS_LARGE}`;
 /** Which messages may say a text, by the index, newest first. */
-export const CANDIDATES = `SELECT rowid AS id FROM everthread_archive_index
-  WHERE everthread_archive_index MATCH :match AND rowid < :before ORDER BY rowid DESC LIMIT :limit`;
-export const MESSAGE = `SELECT ${SOURCE} FROM messages WHERE id = ?`;
+export const CANDIDATES = `SELECT -rowid AS id FROM everthread_archive_index
+  WHERE everthread_archive_index MATCH :match AND rowid > -:before ORDER BY rowid LIMIT :limit`;
+export const MESSAGE = `SELECT ${SOURCE} FROM messages m WHERE m.id = ?`;
 /** All messages, archived or not, newest first. */
-export const MESSAGES_BEFORE = `SELECT ${SOURCE} FROM messages WHERE id < ? ORDER BY id DESC`;
-export const MESSAGES_OF_THREAD_BEFORE = `SELECT ${SOURCE} FROM messages
-  WHERE thread_id = ? AND id < ? ORDER BY id DESC`;
+export const MESSAGES_BEFORE = `SELECT ${SOURCE} FROM messages m WHERE m.id < ? ORDER BY m.id DESC`;
+export const MESSAGES_OF_THREAD_BEFORE = `SELECT ${SOURCE} FROM messages m
+  WHERE m.thread_id = ? AND m.id < ? ORDER BY m.id DESC`;
 export const LAST_BEFORE = "SELECT max(id) AS id FROM messages WHERE id < ?";
 export const LAST_OF_THREAD_BEFORE = "SELECT max(id) AS id FROM messages WHERE thread_id = ? AND id < ?";
-export const LARGE_LENGTH = "SELECT octet_length(message_json) AS length FROM messages WHERE id = ?";
 export const LARGE_PIECE = "SELECT substr(CAST(message_json AS BLOB), ?, ?) AS piece FROM messages WHERE id = ?";

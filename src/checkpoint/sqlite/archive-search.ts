@@ -16,23 +16,13 @@ import { archiveTables } from "./archive-tables.ts";
 import { readLargeMessage } from "./large-message.ts";
 import { toDate } from "./rows.ts";
 
-/** So many candidates are asked for at first, and up to so many later, when the first were not enough. */
-const FIRST_PAGE = 64;
-const MOST_PAGE = 4096;
-/** One slice reads so many messages, so much text in UTF-16 units, or for so many ms. */
+/** So many candidates are asked for at first, four times as many when they were not enough, and so on up to this. */
+const FIRST_CANDIDATES = 64;
+const MOST_CANDIDATES = 4096;
+/** One slice finds so many messages, so much text in UTF-16 units, or goes on for so many ms. */
 const SLICE_MESSAGES = 256;
 const SLICE_TEXT = 1_000_000;
 const SLICE_MS = 5;
-
-/** How far a search has come. */
-interface Place {
-  /** What is left are messages before this id. */
-  before: number;
-  /** Candidates that are to be looked at first, newest first. */
-  candidates: number[];
-  /** How many candidates are asked for next. */
-  page: number;
-}
 
 /** An archived message that may be a hit. */
 interface Found {
@@ -44,10 +34,14 @@ interface Found {
   json: string | null;
 }
 
-interface Slice {
-  found: Found[];
-  /** Undefined when there is no more. */
-  next: Place | undefined;
+/** What is left to look at. */
+interface Place {
+  /** Messages before this id; 0 when there are no more. */
+  before: number;
+  /** But first these, newest first. */
+  candidates: number[];
+  /** How many candidates are asked for next. */
+  next: number;
 }
 
 export async function search(store: SqliteStore, checked: CheckedSearch): Promise<SearchResult> {
@@ -55,14 +49,14 @@ export async function search(store: SqliteStore, checked: CheckedSearch): Promis
   const hits: SearchHit[] = [];
   timer.check();
   if (query.text === "") return { hits, has_more: false };
-  let place: Place | undefined = { before: Number.MAX_SAFE_INTEGER, candidates: [], page: FIRST_PAGE };
-  while (place) {
-    const from: Place = place;
+  const maySay = filterOf(query);
+  const place: Place = { before: Number.MAX_SAFE_INTEGER, candidates: [], next: FIRST_CANDIDATES };
+  while (place.before > 0 || place.candidates.length > 0) {
     // One more than the limit, to know whether there are more.
     const wanted = Math.min(limit + 1 - hits.length, SLICE_MESSAGES);
-    const slice = await store.read("archives.search", () => nextSlice(store, checked, from, wanted));
+    const found = await store.read("archives.search", () => nextSlice(store, checked, place, maySay, wanted));
     timer.check();
-    for (const { json, ...source } of slice.found) {
+    for (const { json, ...source } of found) {
       if (timer.isSliceOver) await timer.breathe();
       const message = await readMessage(store, source.position, json, timer);
       const hit = message && (await hitOf({ ...source, message }, query, previewBytes, timer));
@@ -70,7 +64,6 @@ export async function search(store: SqliteStore, checked: CheckedSearch): Promis
       if (hit) hits.push(hit);
     }
     if (timer.isSliceOver) await timer.breathe();
-    place = slice.next;
   }
   return { hits, has_more: false };
 }
@@ -91,89 +84,118 @@ async function readMessage(
   }
 }
 
-function nextSlice(store: SqliteStore, checked: CheckedSearch, place: Place, wanted: number): Slice {
-  const { query, threadId } = checked;
+/** Goes on with a search, within a read. */
+function nextSlice(
+  store: SqliteStore,
+  { query, threadId }: CheckedSearch,
+  place: Place,
+  maySay: (json: string) => boolean,
+  wanted: number,
+): Found[] {
   const { archives, index } = archiveTables(store);
   const last = threadId === undefined ? undefined : lastArchive(store, threadId);
-  if (!archives || (threadId !== undefined && !last)) return { found: [], next: undefined };
-  const from = { ...place, before: Math.min(place.before, (last?.upTo ?? Number.MAX_SAFE_INTEGER - 1) + 1) };
-  if (query.folded && index) return candidates(store, query, from, wanted, threadId, last?.scope);
-  return scanned(store, query, from, threadId);
+  if (!archives || (threadId !== undefined && !last)) {
+    Object.assign(place, { before: 0, candidates: [] });
+    return [];
+  }
+  if (last) place.before = Math.min(place.before, last.upTo + 1);
+  const byIndex = query.folded && index;
+  if (byIndex && place.candidates.length === 0) askIndex(store, query, place, threadId, last?.scope);
+  const found: Found[] = [];
+  const holding = holdingArchives(store);
+  let text = 0;
+  const end = performance.now() + SLICE_MS;
+  for (const row of byIndex ? candidates(store, place) : others(store, place, threadId)) {
+    const json = row.message_json as string | null;
+    const one = json === null || maySay(json) ? foundOf(row, threadId, holding) : undefined;
+    if (one) found.push(one);
+    text += one?.json?.length ?? 0;
+    if (found.length === wanted || text > SLICE_TEXT || performance.now() > end) break;
+  }
+  return found;
 }
 
-function candidates(
+/** Gets candidates of the newest block that the thread, or the store, has messages in. */
+function askIndex(
   store: SqliteStore,
   query: Query,
   place: Place,
-  wanted: number,
   threadId: string | undefined,
   scope: number | undefined,
-): Slice {
-  const next = place.candidates.length > 0 ? place : withCandidates(store, query, place, threadId, scope);
-  if (!next) return { found: [], next: undefined };
-  const found: Found[] = [];
-  let text = 0;
-  let looked = 0;
-  for (const id of next.candidates) {
-    looked++;
-    const row = store.prepare(Q.MESSAGE).get(id);
-    const one = row && foundOf(store, row, threadId);
-    if (one) found.push(one);
-    text += one?.json?.length ?? 0;
-    if (found.length === wanted || text > SLICE_TEXT) break;
-  }
-  return { found, next: { ...next, candidates: next.candidates.slice(looked) } };
-}
-
-/** Asks the index about the next block that the thread, or the store, has messages in. */
-function withCandidates(
-  store: SqliteStore,
-  query: Query,
-  { before, page }: Place,
-  threadId: string | undefined,
-  scope: number | undefined,
-): Place | undefined {
+): void {
+  const { before, next } = place;
   const newest =
     threadId === undefined
       ? store.prepare(Q.LAST_BEFORE).get(before)?.id
       : store.prepare(Q.LAST_OF_THREAD_BEFORE).get(threadId, before)?.id;
-  if (typeof newest !== "number") return undefined;
-  const rows = store.prepare(Q.CANDIDATES).all({ match: matchOf(query.text, newest, scope), before, limit: page });
-  const ids = rows.map(({ id }) => Number(id));
-  const left = ids.length === page ? ids.at(-1) : undefined;
-  return { before: left ?? blockStart(newest), candidates: ids, page: Math.min(page * 4, MOST_PAGE) };
+  if (typeof newest !== "number") {
+    place.before = 0;
+    return;
+  }
+  const match = matchOf(query.text, newest, scope, next > FIRST_CANDIDATES);
+  const rows = store.prepare(Q.CANDIDATES).all({ match, before, limit: next });
+  place.candidates = rows.map(({ id }) => Number(id));
+  place.before = (rows.length === next && place.candidates.at(-1)) || blockStart(newest);
+  place.next = Math.min(4 * next, MOST_CANDIDATES);
 }
 
-function scanned(store: SqliteStore, query: Query, place: Place, threadId: string | undefined): Slice {
+/** The messages of the candidates; each that was taken leaves its place. */
+function* candidates(store: SqliteStore, place: Place): Generator<Row> {
+  const ids = place.candidates;
+  let taken = 0;
+  try {
+    for (const id of ids) {
+      taken++;
+      const row = store.prepare(Q.MESSAGE).get(id);
+      if (row) yield row;
+    }
+  } finally {
+    place.candidates = ids.slice(taken);
+  }
+}
+
+/** All messages that are left. */
+function* others(store: SqliteStore, place: Place, threadId: string | undefined): Generator<Row> {
   const rows =
     threadId === undefined
       ? store.prepare(Q.MESSAGES_BEFORE).iterate(place.before)
       : store.prepare(Q.MESSAGES_OF_THREAD_BEFORE).iterate(threadId, place.before);
-  const maySay = filterOf(query);
-  const end = performance.now() + SLICE_MS;
-  const found: Found[] = [];
-  let text = 0;
   for (const row of rows as Iterable<Row>) {
-    const json = row.message_json as string | null;
-    const one = json === null || maySay(json) ? foundOf(store, row, threadId) : undefined;
-    if (one) found.push(one);
-    text += one?.json?.length ?? 0;
-    if (found.length === SLICE_MESSAGES || text > SLICE_TEXT || performance.now() > end) {
-      return { found, next: { ...place, before: Number(row.id) } };
-    }
+    place.before = Number(row.id);
+    yield row;
   }
-  return { found, next: undefined };
+  place.before = 0;
 }
 
 /** Undefined for a message that is not archived, or is another thread's. */
-function foundOf(store: SqliteStore, row: Row, threadId: string | undefined): Found | undefined {
+function foundOf(
+  row: Row,
+  threadId: string | undefined,
+  holding: ReturnType<typeof holdingArchives>,
+): Found | undefined {
   const [owner, position] = [String(row.thread_id), Number(row.id)];
   if (threadId !== undefined && owner !== threadId) return undefined;
-  const holding = store.prepare(Q.HOLDING).get(owner, position);
-  if (!holding) return undefined;
-  const archiveId = archiveIdOf(Number(holding.archive_no));
+  const archiveId = holding(owner, position);
+  if (archiveId === undefined) return undefined;
   const createdAt = toDate(row.created_at);
   return { threadId: owner, archiveId, position, createdAt, json: row.message_json as string | null };
+}
+
+/** Gives the archive that a message is in. Neighbours are mostly in the same one. */
+function holdingArchives(store: SqliteStore): (threadId: string, position: number) => string | undefined {
+  let last = { threadId: "", start: 0, upTo: 0, archiveId: "" };
+  return (threadId, position) => {
+    if (threadId === last.threadId && position > last.start && position <= last.upTo) return last.archiveId;
+    const row = store.prepare(Q.HOLDING).get(threadId, position);
+    if (!row) return undefined;
+    last = {
+      threadId,
+      start: Number(row.start),
+      upTo: Number(row.up_to),
+      archiveId: archiveIdOf(Number(row.archive_no)),
+    };
+    return last.archiveId;
+  };
 }
 
 /** Characters that JSON may hold in another form. */

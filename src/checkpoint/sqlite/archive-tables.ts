@@ -69,32 +69,33 @@ export function* makeArchiveTables(
 }
 
 function* indexArchives(store: SqliteStore, onProgress?: (done: number, total: number) => void): Steps<void> {
-  let before = { threadId: "", upTo: 0 };
-  const archives = store
-    .prepare(Q.EVERY_ARCHIVE)
-    .all()
-    .map((row) => {
-      const archive = { threadId: String(row.thread_id), upTo: Number(row.up_to), scope: Number(row.scope), start: 0 };
-      if (archive.threadId === before.threadId) archive.start = before.upTo;
-      before = archive;
-      return archive;
-    });
   let total = 0;
-  for (const { threadId, start, upTo } of archives) {
+  let before = { threadId: "", upTo: 0 };
+  for (const row of store.prepare(Q.EVERY_ARCHIVE).all()) {
+    const [threadId, upTo] = [String(row.thread_id), Number(row.up_to)];
+    const start = threadId === before.threadId ? before.upTo : 0;
     total += Number(store.prepare(Q.COUNT_BETWEEN).get(threadId, start, upTo)?.count);
+    before = { threadId, upTo };
     yield;
   }
   let done = 0;
-  for (const { threadId, scope, start, upTo } of archives) {
-    for (const _ of indexBetween(store, threadId, scope, start, upTo)) {
-      done++;
-      if (done % PROGRESS_EVERY === 0 || done === total) onProgress?.(done, total);
+  for (let left = Number.MAX_SAFE_INTEGER; ; ) {
+    const rows = store.prepare(Q.EVERY_MESSAGE_BEFORE).all(left, BATCH);
+    for (const row of rows) {
+      left = Number(row.id);
+      const scope = store.prepare(Q.SCOPE_OF).get(String(row.thread_id), left)?.scope;
+      if (scope !== undefined) {
+        indexText(store, left, Number(scope), String(row.message_json));
+        done++;
+        if (done % PROGRESS_EVERY === 0 || done === total) onProgress?.(done, total);
+      }
       yield;
     }
+    if (rows.length === 0) return;
   }
 }
 
-/** Puts archived messages of a thread into the index; a step is a message. */
+/** Puts archived messages of a thread into the index, the newest first; a step is a message. */
 export function* indexBetween(
   store: SqliteStore,
   threadId: string,
@@ -103,11 +104,11 @@ export function* indexBetween(
   upTo: number,
 ): Steps<void> {
   // The rows are read first: an index is not written to while what goes into it is still being read.
-  for (let after = start; ; ) {
-    const rows = store.prepare(Q.LOG_BETWEEN_LIMITED).all(threadId, after, upTo, BATCH);
+  for (let last = upTo; ; ) {
+    const rows = store.prepare(Q.LAST_BETWEEN).all(threadId, start, last, BATCH);
     for (const { id, message_json } of rows) {
       indexText(store, Number(id), scope, String(message_json));
-      after = Number(id);
+      last = Number(id) - 1;
       yield;
     }
     if (rows.length === 0) return;
