@@ -134,15 +134,29 @@ function isAllowed(path: string, mode: number): boolean {
 
 const NOT_A_DATABASE = 26;
 const CORRUPT = 11;
+/** SQLite's extended code, SQLITE_READONLY_ROLLBACK. */
+const UNFINISHED = 776;
 
 /** Says what is wrong with a file that SQLite has refused, where that can be said better. Gives back any other error. */
-export function explainRefusal(path: string, error: unknown): unknown {
+export function explainRefusal(path: string, given: unknown): unknown {
+  const error = explainUnfinished(path, given);
+  if (error !== given) return error;
   const { errcode, cause } = error as { errcode?: unknown; cause?: { errcode?: unknown } };
   const code = Number(errcode ?? cause?.errcode) & 0xff;
   if (code === NOT_A_DATABASE) {
     return new StoreOpenError(`${path} is not a SQLite file. Nothing was changed.`, { cause: error });
   }
   return (code === CORRUPT && path !== ":memory:" && cutByPages(path, error)) || error;
+}
+
+/** Says so where a writer was killed in the middle of a write, and the reader may not undo it. Gives back any other error. */
+export function explainUnfinished(path: string, error: unknown): unknown {
+  const { errcode, cause } = error as { errcode?: unknown; cause?: { errcode?: unknown } };
+  if ((errcode ?? cause?.errcode) !== UNFINISHED) return error;
+  return new StoreOpenError(
+    `${path} was left in the middle of a write, which ${path}-journal undoes. Nothing is lost, but reading changes no file: open it once to write.`,
+    { cause: error },
+  );
 }
 
 /**

@@ -10,7 +10,7 @@ import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
 import { LockWait } from "./lock-wait.ts";
-import { checkWhole, createBackupFile, explainRefusal, type OpenedFile } from "./sqlite-file.ts";
+import { checkWhole, createBackupFile, explainRefusal, explainUnfinished, type OpenedFile } from "./sqlite-file.ts";
 import { runSteps, type Steps } from "./steps.ts";
 import { WorkInFlight } from "./work.ts";
 
@@ -349,7 +349,7 @@ export class SqliteStore {
       try {
         return run();
       } catch (error) {
-        if (!isBusy(error)) throw wrapDriverError(error);
+        if (!isBusy(error)) throw wrapDriverError(explainUnfinished(this.#path, error));
         wait ??= this.#newWait();
         const expired = wait.expired(error);
         if (expired) throw expired;
