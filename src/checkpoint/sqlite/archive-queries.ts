@@ -25,6 +25,9 @@ export const INSERT = `INSERT INTO everthread_archives
 export const NEXT_SCOPE = "SELECT coalesce(max(scope), 0) + 1 AS scope FROM everthread_archives";
 export const MARK_PRUNED = `UPDATE everthread_archives SET pruned_at = ?, system_json = 'null', extra_json = '{}'
   WHERE thread_id = ? AND archive_no = ?`;
+export const KEEP_THREAD = `INSERT OR IGNORE INTO thread_extra (thread_id) SELECT :thread
+  WHERE EXISTS (SELECT 1 FROM everthread_archives WHERE thread_id = :thread)
+  AND NOT EXISTS (SELECT 1 FROM messages WHERE thread_id = :thread)`;
 export const DELETE_ALL = "DELETE FROM everthread_archives WHERE thread_id = ?";
 
 export const COUNT_BETWEEN = "SELECT count(*) AS count FROM messages WHERE thread_id = ? AND id > ? AND id <= ?";

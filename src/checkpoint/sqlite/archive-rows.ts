@@ -4,6 +4,7 @@ import { archiveIdOf } from "../archive-rules.ts";
 import type { ArchiveInfo } from "../archives.ts";
 import * as Q from "./archive-queries.ts";
 import { archiveTables } from "./archive-tables.ts";
+import { REVISION } from "./queries.ts";
 import { readJson, toDate } from "./rows.ts";
 
 /** An archive without what is in it. */
@@ -40,6 +41,11 @@ export function lastArchive(store: SqliteStore, threadId: string): ArchiveRow | 
   if (!archiveTables(store).archives) return undefined;
   const row = store.prepare(Q.LAST).get(threadId);
   return row && archiveRow(threadId, row);
+}
+
+/** Where a thread stands, also when retention has removed all of its messages. */
+export function revisionOf(store: SqliteStore, threadId: string): number {
+  return Number(store.prepare(REVISION).get(threadId)?.revision ?? lastArchive(store, threadId)?.upTo ?? 0);
 }
 
 /** Oldest first. */

@@ -1,4 +1,5 @@
 /** Which of the archives' tables a file has, and how they are made: the first compaction makes them, in any program. */
+import { StoreError } from "../../db/errors.ts";
 import type { SqliteStore, Steps } from "../../db/sqlite.ts";
 import { indexText } from "./archive-index.ts";
 import * as Q from "./archive-queries.ts";
@@ -6,13 +7,14 @@ import { SQL } from "./sql.ts";
 
 export interface ArchiveTables {
   archives: boolean;
-  /** Of an older file, or where SQLite has no FTS5, there is none: search reads the messages. */
+  /** An older file has none, and where SQLite has no FTS5 it can't be read: then search reads the messages. */
   index: boolean;
 }
 
 /** So many messages are read at once to be indexed. */
 const BATCH = 100;
 const PROGRESS_EVERY = 200;
+const INDEX = "everthread_archive_index";
 
 const known = new WeakMap<SqliteStore, { cookie: unknown; tables: ArchiveTables }>();
 
@@ -28,19 +30,31 @@ export function archiveTables(store: SqliteStore): ArchiveTables {
 
 /** As {@link archiveTables}, within a write: what is made there may yet be undone, so it is not remembered. */
 export function archiveTablesNow(store: SqliteStore): ArchiveTables {
-  const names = store
-    .prepare(Q.TABLES)
-    .all()
-    .map(({ name }) => name);
-  return {
-    archives: names.includes("everthread_archives"),
-    index: names.includes("everthread_archive_index") && hasFts5(store),
-  };
+  const names = namesOf(store);
+  return { archives: names.includes("everthread_archives"), index: names.includes(INDEX) && hasFts5(store) };
+}
+
+function namesOf(store: SqliteStore): unknown[] {
+  const rows = store.prepare(Q.TABLES).all();
+  return rows.map(({ name }) => name);
 }
 
 /** Node's own SQLite has it; one that a system gives Node may not. Then search reads the messages. */
 function hasFts5(store: SqliteStore): boolean {
   return store.prepare(Q.HAS_FTS5).get() !== undefined;
+}
+
+/**
+ * Whether archived messages are to be put into an index, within a write.
+ *
+ * @throws StoreError when there is one that this SQLite can't write: what it lacks would never be found
+ */
+export function keepsIndex(store: SqliteStore): boolean {
+  if (!namesOf(store).includes(INDEX)) return false;
+  if (hasFts5(store)) return true;
+  throw new StoreError(
+    "The file has an index of its archives, and this SQLite has no FTS5 to write it with. Use Node's own SQLite. Nothing was changed.",
+  );
 }
 
 /** Whether the file has archives and no index of them, though there could be one. Within a read or a write. */
@@ -59,9 +73,9 @@ export function* makeArchiveTables(
   store: SqliteStore,
   onProgress?: (done: number, total: number) => void,
 ): Steps<boolean> {
-  const { archives, index } = archiveTablesNow(store);
+  const { archives } = archiveTablesNow(store);
   if (!archives) store.exec(SQL["0004-archives"]);
-  if (index) return true;
+  if (keepsIndex(store)) return true;
   if (!hasFts5(store)) return false;
   store.exec(SQL["0005-archive-index"]);
   if (archives) yield* indexArchives(store, onProgress);

@@ -8,7 +8,7 @@ import { CompactionConflictError } from "../errors.ts";
 import type { admitCompaction } from "../part.ts";
 import * as Q from "./archive-queries.ts";
 import { type ArchiveRow, archiveRow, archivesOf, before, infoOf } from "./archive-rows.ts";
-import { archiveTablesNow, indexBetween, makeArchiveTables } from "./archive-tables.ts";
+import { archiveTablesNow, indexBetween, keepsIndex, makeArchiveTables } from "./archive-tables.ts";
 import { EXTRA, HAS_POSITION, PENDING, REVISION } from "./queries.ts";
 import { toJulianDay } from "./rows.ts";
 
@@ -61,6 +61,7 @@ export function prune(store: SqliteStore, threadId: string, keep: number): Prune
     store.prepare(Q.MARK_PRUNED).run(toJulianDay(new Date()), threadId, archive.number);
     store.prepare(Q.DELETE_BETWEEN).run(...range);
   }
+  keepThread(store, threadId);
   return { pruned: choice.remove.map(({ archiveId }) => archiveId), protected: choice.protected };
 }
 
@@ -98,7 +99,7 @@ export function* forkArchives(
     });
     yield;
   }
-  if (archiveTablesNow(store).index) {
+  if (keepsIndex(store)) {
     yield* indexBetween(store, target, scope, 0, moved(archives.at(-1)?.upTo ?? 0));
   }
 }
@@ -106,8 +107,9 @@ export function* forkArchives(
 /** Puts archives of another store in place of the thread's, once it has its messages. */
 export function* putArchives(store: SqliteStore, threadId: string, parts: readonly ArchivePart[]): Steps<void> {
   checkArchiveCounts(parts, Number(store.prepare(Q.COUNT).get(threadId)?.count));
-  const indexed = yield* makeArchiveTables(store);
   deleteArchives(store, threadId);
+  if (parts.length === 0) return;
+  const indexed = yield* makeArchiveTables(store);
   const scope = nextScope(store);
   let count = 0;
   for (const part of parts) {
@@ -126,7 +128,13 @@ export function* putArchives(store: SqliteStore, threadId: string, parts: readon
     });
     yield;
   }
+  keepThread(store, threadId);
   if (indexed) yield* indexBetween(store, threadId, scope, 0, nthPosition(store, threadId, count));
+}
+
+/** A thread that has archives and no message is still one: it is listed, and has its summary. */
+function keepThread(store: SqliteStore, threadId: string): void {
+  store.prepare(Q.KEEP_THREAD).run({ thread: threadId });
 }
 
 /** Removes a thread's archives and what is in the index of them; the messages stay. */

@@ -40,7 +40,7 @@ import {
 import { checkLimit, checkRevision, checkText } from "../page.ts";
 import { admitPart } from "../part.ts";
 import { admitPending, checkPending, type PendingRequest } from "../pending.ts";
-import { lastArchive } from "./archive-rows.ts";
+import { lastArchive, revisionOf } from "./archive-rows.ts";
 import { deleteArchives, forkArchives, forkedArchives, putArchives } from "./archive-writes.ts";
 import { SqliteArchives } from "./archives.ts";
 import { listHitlAnswers, listMessages, listRuns, listThreads } from "./listings.ts";
@@ -411,7 +411,7 @@ export class SqliteCheckpointer implements Checkpointer {
   }
 
   #checkRevision(threadId: string, expected: number | undefined): number {
-    const actual = Number(this.#get(Q.REVISION, threadId)?.revision ?? 0);
+    const actual = revisionOf(this.#store, threadId);
     if (expected !== undefined && actual !== expected) throw new ThreadConflictError(threadId, expected, actual);
     return actual;
   }

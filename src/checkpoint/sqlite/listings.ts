@@ -4,6 +4,7 @@ import { compareCodePoints } from "../../util/ids.ts";
 import type { LogEntry, Page, RecordedAnswer, RunInfo, ThreadInfo } from "../checkpointer.ts";
 import { logEntry } from "../log-entry.ts";
 import type { CheckedPage } from "../page.ts";
+import { revisionOf } from "./archive-rows.ts";
 import * as Q from "./queries.ts";
 import { readAnswer, readMessage, toDate } from "./rows.ts";
 
@@ -74,7 +75,7 @@ function threadInfo(store: SqliteStore, threadId: string): ThreadInfo {
   return {
     threadId,
     messageCount: Number(row.count),
-    revision: Number(row.revision),
+    revision: Number(row.count) > 0 ? Number(row.revision) : revisionOf(store, threadId),
     parentThreadId: row.parent_thread_id as string | null,
     createdAt: at("created_at"),
     updatedAt: at("updated_at"),
