@@ -1,0 +1,45 @@
+/**
+ * Random sequences of calls have the same results on every engine, refusals and the whole final state included. The
+ * in-memory engine, which is plain maps, is what the others are held against.
+ */
+import * as fc from "fast-check";
+import { afterAll } from "vitest";
+import { hasMysql, mysqlLabel, testDatabase } from "../support/mysql.ts";
+import { makeDatabase, sql } from "../support/postgres.ts";
+import { compareEngines, counts } from "./compare.ts";
+import { fuzz, ORDINARY_RUNS } from "./fuzz.ts";
+import { sequences } from "./operations.ts";
+import { type Engine, json, memory, mysql, postgres, sqlite } from "./stores.ts";
+
+const summary = () => `${counts.calls} calls, ${counts.refused} of them refused.`;
+
+function compared(engine: Engine, options: { archives: boolean; atOnce: boolean }) {
+  return fc.asyncProperty(sequences(options), (sequence) => compareEngines([memory, engine], sequence));
+}
+
+for (const engine of [sqlite, json]) {
+  const property = compared(engine, { archives: true, atOnce: true });
+  fuzz(`sequences of calls do the same on memory and ${engine.name}`, ORDINARY_RUNS, property, { summary });
+}
+
+const database = await makeDatabase();
+afterAll(database.drop);
+await onServer(postgres(database.url, () => sql(database.url, "DELETE FROM cubepi_threads")));
+
+if (hasMysql) {
+  const server = await testDatabase();
+  afterAll(() => server[Symbol.asyncDispose]());
+  await onServer(mysql(server.url, () => server.empty()));
+} else {
+  const never = fc.asyncProperty(fc.constant(0), async () => undefined);
+  fuzz("sequences of calls do the same on memory and mysql", 1, never, { skip: mysqlLabel });
+}
+
+async function onServer(engine: Engine): Promise<void> {
+  const probe = await engine.make();
+  const archives = probe.checkpointer.capabilities.archives === true;
+  await probe.dispose();
+  // Calls made at once go by several connections, in any order.
+  const property = compared(engine, { archives, atOnce: false });
+  fuzz(`sequences of calls do the same on memory and ${engine.name}`, 25, property, { summary });
+}
