@@ -1,8 +1,9 @@
 /** The paths of a session, and what is found at a path. */
 import type { Stats } from "node:fs";
-import { lstat, mkdir, stat } from "node:fs/promises";
+import { lstat, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../errors.ts";
+import { makeDirectories } from "../util/atomic-file.ts";
 import type { SessionBackend, StoredSessionConfig } from "./config.ts";
 import { SessionNotFoundError, SessionPathError } from "./errors.ts";
 
@@ -20,15 +21,15 @@ export const readablePath = (config: Pick<StoredSessionConfig, "directory">): st
   join(config.directory, "readable.md");
 
 /**
- * Makes a directory, and those above it that are not there, for their owner only (mode 0700). One that is there stays as it
- * is; it may be a symbolic link. Only a writer calls this.
+ * Makes a directory, and those above it that are not there, for their owner only (mode 0700) and durably. One that is there stays
+ * as it is; it may be a symbolic link. Only a writer calls this.
  *
  * @throws SessionPathError
  */
 export async function makeDirectory(path: string): Promise<void> {
-  if (await isDirectory(path)) return;
+  await isDirectory(path);
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeDirectories(path);
   } catch (error) {
     throw new SessionPathError(path, `can't be created: ${messageOf(error)}.`, { cause: error });
   }

@@ -1,6 +1,6 @@
 /** A file replaced whole: whoever reads it, at any time and after any crash, finds the old content or the new. */
 import * as fs from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EverthreadError, messageOf } from "../errors.ts";
 import { newId } from "./ids.ts";
@@ -116,6 +116,22 @@ async function renameHeld(from: string, to: string, system: AtomicFileSystem): P
     }
   }
   await system.rename(from, to);
+}
+
+/**
+ * Makes a directory, and those above it that are not there, for their owner only (mode 0700) and durably: each new name is synced
+ * in the directory that it is in. Without that a loss of power takes the directory, and every file in it, however well synced.
+ *
+ * @throws what the file system says
+ */
+export async function makeDirectories(path: string): Promise<void> {
+  const last = resolve(path);
+  // One that is there may have been made a moment ago, by a process that was killed before it had synced it.
+  const first = resolve((await fs.mkdir(last, { recursive: true, mode: 0o700 })) ?? last);
+  for (let made = last; ; made = dirname(made)) {
+    await syncDirectory(dirname(made));
+    if (made === first || made === dirname(made)) return;
+  }
 }
 
 /** Makes the names in a directory durable, as far as its file system can. */

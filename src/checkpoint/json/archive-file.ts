@@ -21,8 +21,8 @@
  * ```
  */
 import * as fs from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { syncDirectory, writeFileAtomic } from "../../util/atomic-file.ts";
+import { join } from "node:path";
+import { makeDirectories, writeFileAtomic } from "../../util/atomic-file.ts";
 import type { StoredArchive, StoredMessage } from "../thread-state.ts";
 import { ObjectReader } from "./fields.ts";
 import { checkVersion, messageText, readMessages } from "./format.ts";
@@ -86,10 +86,9 @@ export async function readArchive(memory: string, threadId: string, archive: Jso
 
 /** Writes an archive so that it survives the loss of power. Directories that are made are for this user only. */
 export async function writeArchive(memory: string, directory: string, content: string | Uint8Array): Promise<void> {
-  await fs.mkdir(join(memory, directory), { recursive: true, mode: 0o700 });
+  await makeDirectories(memory);
+  await makeDirectories(join(memory, directory));
   await writeFileAtomic(archiveFileOf(memory, directory), content);
-  await syncDirectory(memory);
-  await syncDirectory(dirname(memory));
 }
 
 /** Removes an archive, and nothing that somebody else put beside it. */

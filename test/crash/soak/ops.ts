@@ -53,7 +53,12 @@ export interface WriterScript {
 
 /** How the writer, and whoever checks, open a store. */
 export type StoreAt =
-  | { kind: "sqlite"; path: string; journalMode: "delete" | "truncate" | "persist" | "wal" }
+  | {
+      kind: "sqlite";
+      path: string;
+      journalMode: "delete" | "truncate" | "persist" | "wal";
+      durability?: "normal" | "off";
+    }
   | { kind: "history"; path: string }
   | { kind: "json"; state: string; memory: string }
   | { kind: "session"; directory: string; backend: "json" | "sqlite" }

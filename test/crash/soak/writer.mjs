@@ -26,7 +26,7 @@ killer.unref();
 const doors = {
   sqlite: async () => {
     const { SqliteCheckpointer } = await import("everthread/sqlite");
-    return ({ path, journalMode }) => SqliteCheckpointer.open(path, { journalMode });
+    return ({ path, journalMode, durability }) => SqliteCheckpointer.open(path, { journalMode, durability });
   },
   history: async () => {
     const { SqliteMemoryHistory } = await import("everthread/history");

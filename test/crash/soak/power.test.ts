@@ -1,0 +1,50 @@
+/** The loss of power, on a simulated disk that keeps only what was synced. */
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Violation } from "./observe.ts";
+import type { StoreAt } from "./ops.ts";
+import { losePower } from "./power.ts";
+import { noStrace } from "./trace.ts";
+
+const stores: { name: string; at: (directory: string) => StoreAt }[] = [
+  ...(["delete", "truncate", "persist", "wal"] as const).map((journalMode) => ({
+    name: `sqlite ${journalMode}`,
+    at: (directory: string): StoreAt => ({ kind: "sqlite", path: join(directory, "state.db"), journalMode }),
+  })),
+  {
+    name: "json",
+    at: (directory) => ({ kind: "json", state: join(directory, "state.json"), memory: join(directory, "memory") }),
+  },
+  ...(["json", "sqlite"] as const).map((backend) => ({
+    name: `${backend} session`,
+    at: (directory: string): StoreAt => ({ kind: "session", directory: join(directory, "a/session"), backend }),
+  })),
+];
+
+for (const { name, at } of stores) {
+  test.skipIf(noStrace).concurrent(
+    `a loss of power keeps what was acknowledged (${name}${noStrace ? `; skipped: ${noStrace}` : ""})`,
+    async () => {
+      const seed = Math.floor(Math.random() * 2 ** 32);
+      const report = await losePower({ at, seed, operations: 25, every: 12 }).catch((error: unknown) => {
+        throw new Error(`seed ${seed}: ${error}`, { cause: error });
+      });
+      expect(report.acknowledged).toBe(25);
+      expect(report.states).toBeGreaterThan(50);
+    },
+    300_000,
+  );
+}
+
+for (const durability of ["normal", "off"] as const) {
+  test.skipIf(noStrace).concurrent(
+    `a store that does not sync (durability ${durability}) is found to lose what was acknowledged`,
+    async () => {
+      const at = (directory: string): StoreAt => {
+        return { kind: "sqlite", path: join(directory, "state.db"), journalMode: "wal", durability };
+      };
+      await expect(losePower({ at, seed: 1, operations: 10, every: 5 })).rejects.toThrow(Violation);
+    },
+    300_000,
+  );
+}
