@@ -69,7 +69,7 @@ function textOf(json: string): string {
   }
 }
 
-/** Two blocks may have one token when they are billions of ids apart. */
+/** Blocks that are billions of ids apart may have the same token. */
 function token(scope: number, id: number): string {
   const digits = [Math.floor(scope / DIGITS), scope % DIGITS, Math.floor(id / BLOCK) % DIGITS];
   return String.fromCodePoint(...digits.map((digit) => PRIVATE + (digit % DIGITS)));

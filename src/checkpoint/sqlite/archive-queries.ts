@@ -64,9 +64,9 @@ export const EVERY_MESSAGE_BEFORE = `SELECT id, thread_id, message_json FROM mes
 const LARGE = 1_000_000;
 const JSON_UNLESS_LARGE = `CASE WHEN octet_length(m.message_json) <= ${LARGE} THEN m.message_json END AS message_json`;
 const SOURCE = `m.id, m.thread_id, m.created_at, ${JSON_UNLESS_LARGE}`;
-/** Which messages may say a text, by the index, newest first. */
+/** Which messages of a block may say a text, by the index, newest first. */
 export const CANDIDATES = `SELECT -rowid AS id FROM everthread_archive_index
-  WHERE everthread_archive_index MATCH :match AND rowid > -:before ORDER BY rowid LIMIT :limit`;
+  WHERE everthread_archive_index MATCH :match AND rowid > -:before AND rowid <= -:from ORDER BY rowid LIMIT :limit`;
 export const MESSAGE = `SELECT ${SOURCE} FROM messages m WHERE m.id = ?`;
 /** All messages, archived or not, newest first. */
 export const MESSAGES_BEFORE = `SELECT ${SOURCE} FROM messages m WHERE m.id < ? ORDER BY m.id DESC`;

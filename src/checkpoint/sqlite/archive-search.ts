@@ -133,9 +133,10 @@ function askIndex(
     return;
   }
   const match = matchOf(query.text, newest, scope, next > FIRST_CANDIDATES);
-  const rows = store.prepare(Q.CANDIDATES).all({ match, before, limit: next });
+  const from = blockStart(newest);
+  const rows = store.prepare(Q.CANDIDATES).all({ match, before, from, limit: next });
   place.candidates = rows.map(({ id }) => Number(id));
-  place.before = (rows.length === next && place.candidates.at(-1)) || blockStart(newest);
+  place.before = (rows.length === next && place.candidates.at(-1)) || from;
   place.next = Math.min(4 * next, MOST_CANDIDATES);
 }
 
