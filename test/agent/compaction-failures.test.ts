@@ -174,7 +174,7 @@ describe("compact()", () => {
   test("refuses options that it has not", async () => {
     const { agent } = compacting(undefined, []);
     expect(await failureOf(agent.compact({ keep: 1 } as never))).toMatchObject({
-      message: "There is no option keep. There is instructions, signal.",
+      message: "There is no option keep. There is instructions, keepTokens, signal.",
     });
     expect(await failureOf(agent.compact({ instructions: "" }))).toMatchObject({ code: "invalid_argument" });
   });

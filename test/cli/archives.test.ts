@@ -114,9 +114,13 @@ describe("archives", () => {
     expect(refused.stderr).toMatch(/^Line 6 .*"a1"/);
   });
 
-  test("X11 a file of schema version 1 is read as it is, and brought up to date by the next command that writes", async () => {
+  test("X11 a file of schema version 1 is read as it is, and brought up to date by the next command that writes", async ({
+    skip,
+  }) => {
     const db = await store();
     const old = new DatabaseSync(db);
+    const fts5 = old.prepare("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").get();
+    if (!fts5) skip("G11 Node's SQLite has FTS5 since 22.16; before, files stay of version 1.");
     old.exec("DROP TABLE everthread_archive_index; UPDATE everthread_schema SET version = 1");
     old.close();
     const before = readFileSync(db);

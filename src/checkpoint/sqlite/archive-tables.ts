@@ -39,7 +39,7 @@ function namesOf(store: SqliteStore): unknown[] {
   return rows.map(({ name }) => name);
 }
 
-/** Node's own SQLite has it; one that a system gives Node may not. Then search reads the messages. */
+/** Node's own SQLite has it since 22.16; one that a system gives Node may not. Then search reads the messages. */
 function hasFts5(store: SqliteStore): boolean {
   return store.prepare(Q.HAS_FTS5).get() !== undefined;
 }
@@ -53,7 +53,7 @@ export function keepsIndex(store: SqliteStore): boolean {
   if (!namesOf(store).includes(INDEX)) return false;
   if (hasFts5(store)) return true;
   throw new StoreError(
-    "The file has an index of its archives, and this SQLite has no FTS5 to write it with. Use Node's own SQLite. Nothing was changed.",
+    "The file has an index of its archives, and this SQLite has no FTS5 to write it with. Use Node 22.16 or later. Nothing was changed.",
   );
 }
 
