@@ -1,4 +1,5 @@
 /** The door for JSON: what may be kept, copied so that nobody can change it afterwards. */
+import { messageOf } from "../errors.ts";
 import { InvalidMessageError } from "./errors.ts";
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
@@ -18,7 +19,7 @@ export const MAX_DEPTH = 500;
  * @throws InvalidMessageError naming the path of the first value that is not JSON
  */
 export function copyJson(value: unknown, path: string): JsonValue {
-  return new Copier(path).copy(value);
+  return new Copier(path).copyAll(value);
 }
 
 /** As {@link copyJson}, for a value that must be an object. */
@@ -81,6 +82,17 @@ class Copier {
 
   constructor(root: string) {
     this.#root = root;
+  }
+
+  /** Copies the whole. Reading a value may fail in ways of its own, since getters and proxies run code. */
+  copyAll(value: unknown): JsonValue {
+    try {
+      return this.copy(value);
+    } catch (error) {
+      if (error instanceof InvalidMessageError) throw error;
+      const problem = `the value can't be read: ${messageOf(error)}`;
+      throw new InvalidMessageError(formatPath(this.#root, this.#keys), problem, { cause: error });
+    }
   }
 
   copy(value: unknown): JsonValue {

@@ -45,6 +45,7 @@ function natureOf(engines: readonly Engine[]): Nature {
     sortsKeys: some("sortsKeys"),
     wholeSeconds: some("wholeSeconds"),
     forgetsParents: some("forgetsParents"),
+    shortQuestionRuns: some("shortQuestionRuns"),
   };
 }
 

@@ -4,12 +4,12 @@
  */
 import * as fc from "fast-check";
 import { afterAll } from "vitest";
-import { hasMysql, mysqlLabel, testDatabase } from "../support/mysql.ts";
-import { makeDatabase, sql } from "../support/postgres.ts";
+import { hasMysql, mysqlLabel } from "../support/mysql.ts";
 import { compareEngines, counts } from "./compare.ts";
 import { fuzz, ORDINARY_RUNS } from "./fuzz.ts";
 import { sequences } from "./operations.ts";
-import { type Engine, json, memory, mysql, postgres, sqlite } from "./stores.ts";
+import { servers } from "./servers.ts";
+import { type Engine, json, memory, sqlite } from "./stores.ts";
 
 const summary = () => `${counts.calls} calls, ${counts.refused} of them refused.`;
 
@@ -22,15 +22,10 @@ for (const engine of [sqlite, json]) {
   fuzz(`sequences of calls do the same on memory and ${engine.name}`, ORDINARY_RUNS, property, { summary });
 }
 
-const database = await makeDatabase();
-afterAll(database.drop);
-await onServer(postgres(database.url, () => sql(database.url, "DELETE FROM cubepi_threads")));
-
-if (hasMysql) {
-  const server = await testDatabase();
-  afterAll(() => server[Symbol.asyncDispose]());
-  await onServer(mysql(server.url, () => server.empty()));
-} else {
+const found = await servers();
+afterAll(found.dispose);
+for (const engine of found.engines) await onServer(engine);
+if (!hasMysql) {
   const never = fc.asyncProperty(fc.constant(0), async () => undefined);
   fuzz("sequences of calls do the same on memory and mysql", 1, never, { skip: mysqlLabel });
 }

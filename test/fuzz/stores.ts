@@ -25,6 +25,8 @@ export interface Nature {
   readonly wholeSeconds: boolean;
   /** A fork whose parent was deleted has none. */
   readonly forgetsParents: boolean;
+  /** The run of a question has at most 64 characters. */
+  readonly shortQuestionRuns: boolean;
 }
 
 export interface Engine {
@@ -33,7 +35,8 @@ export interface Engine {
   make(): Promise<FuzzStore>;
 }
 
-const PLAIN: Nature = { sortsKeys: false, wholeSeconds: false, forgetsParents: false };
+const SERVER = { sortsKeys: true, forgetsParents: true };
+const PLAIN: Nature = { sortsKeys: false, wholeSeconds: false, forgetsParents: false, shortQuestionRuns: false };
 
 class Store implements FuzzStore {
   checkpointer: Checkpointer;
@@ -107,14 +110,14 @@ function onServer(
 export const postgres = (url: string, empty: () => Promise<unknown>): Engine =>
   onServer(
     "postgres",
-    { sortsKeys: true, wholeSeconds: false, forgetsParents: true },
+    { ...SERVER, wholeSeconds: false, shortQuestionRuns: false },
     () => PostgresCheckpointer.open(url),
     empty,
   );
 export const mysql = (url: string, empty: () => Promise<unknown>): Engine =>
   onServer(
     "mysql",
-    { sortsKeys: true, wholeSeconds: true, forgetsParents: true },
+    { ...SERVER, wholeSeconds: true, shortQuestionRuns: true },
     () => MySQLCheckpointer.open(url),
     empty,
   );
