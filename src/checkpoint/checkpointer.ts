@@ -148,7 +148,7 @@ export interface Checkpointer extends AsyncDisposable {
   ): Promise<number>;
 
   /**
-   * Merges top-level keys into the thread's extra, atomically.
+   * Merges top-level keys into the thread's extra, atomically. No keys change nothing, and begin no thread.
    *
    * @param options.expectedRevision as for append: a late write never revives a deleted thread (Default: none)
    */

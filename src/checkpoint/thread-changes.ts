@@ -74,7 +74,9 @@ export function completeRun(threadId: string, thread: Thread<ArchiveMark> | unde
   thread.runs.set(runId, { ...run, completedAt: new Date(), completionSeq: last + 1 });
 }
 
+/** Merging nothing stores nothing: a thread that has no key is as one without extra, since not every engine tells them apart. */
 export function mergeExtra(thread: Thread<ArchiveMark>, changes: JsonObject): void {
+  if (Object.keys(changes).length === 0) return;
   const merged = parseKeepingNumbers(thread.extra ?? "{}") as JsonObject;
   for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
   thread.extra = JSON.stringify(merged);

@@ -6,8 +6,9 @@ import type { AdmittedPart } from "../part.ts";
 import * as Q from "./queries.ts";
 import { readExtra, toJulianDay } from "./rows.ts";
 
-/** @throws CheckpointCorruptionError when the extra that is there can't be read */
+/** Merging nothing stores nothing, as everywhere. @throws CheckpointCorruptionError when the extra that is there can't be read */
 export function mergeExtra(store: SqliteStore, threadId: string, changes: JsonObject): void {
+  if (Object.keys(changes).length === 0) return;
   const row = store.prepare(Q.EXTRA).get(threadId);
   const merged = row ? readExtra(threadId, row.extra_json, parseKeepingNumbers) : {};
   for (const [key, value] of Object.entries(changes)) setOwn(merged, key, value);
