@@ -120,3 +120,11 @@ export function wrapDriverError(error: unknown): unknown {
     cause: error,
   });
 }
+
+/** Wraps what a database said when it was to commit, and whose disk failed then: it may have written all the same. */
+export function wrapCommitFailure(error: unknown): StoreError {
+  return new StoreError(
+    `The database failed while it committed: ${messageOf(error)}. This may have been written all the same: look at what is there before you write it again.`,
+    { cause: error },
+  );
+}

@@ -8,7 +8,7 @@
 import { rmSync } from "node:fs";
 import * as sqlite from "node:sqlite";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { StoreError, StoreOpenError, StoreReadOnlyError, wrapDriverError } from "./errors.ts";
+import { StoreError, StoreOpenError, StoreReadOnlyError, wrapCommitFailure, wrapDriverError } from "./errors.ts";
 import { LockWait } from "./lock-wait.ts";
 import { checkWhole, createBackupFile, explainRefusal, explainUnfinished, type OpenedFile } from "./sqlite-file.ts";
 import { runSteps, type Steps } from "./steps.ts";
@@ -39,6 +39,7 @@ const SYNCHRONOUS = { full: "EXTRA", normal: "NORMAL", off: "OFF" } as const;
 const SIZE = "SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size";
 
 const SQLITE_BUSY = 5;
+const SQLITE_IOERR = 10;
 const SQLITE_CANTOPEN = 14;
 
 interface Write {
@@ -331,7 +332,8 @@ export class SqliteStore {
       return undefined;
     } catch (error) {
       if (isBusy(error)) return error;
-      throw error;
+      // The last step may be what failed, such as the sync of the directory when the journal is gone from it already.
+      throw codeOf(error) === SQLITE_IOERR ? wrapCommitFailure(error) : error;
     }
   }
 

@@ -11,6 +11,9 @@ const ABANDONED_AFTER = 60_000;
 /** The same of one that does not say whose it is: its maker ended just then. */
 const NAMELESS_AFTER = 2_000;
 
+/** Claims that this process has given up and could not remove: its disk failed. While it lives, nobody else passes them over. */
+const leftBehind = new Set<string>();
+
 export interface Claim {
   /** @param replaced whether another snapshot is in place now */
   release(replaced: boolean): Promise<void>;
@@ -28,7 +31,7 @@ export async function takeClaim(target: string, snapshot: string): Promise<Claim
     if (await makeClaim(path)) {
       return {
         async release(replaced) {
-          for (let n = replaced ? 1 : number; n <= number; n++) await remove(claimPath(target, snapshot, n));
+          for (let n = number; n >= (replaced ? 1 : number); n--) await giveUp(claimPath(target, snapshot, n));
         },
       };
     }
@@ -48,7 +51,8 @@ async function makeClaim(path: string): Promise<boolean> {
     await file.writeFile(`${process.pid} ${hostname()}\n`);
     return true;
   } catch (error) {
-    await remove(path);
+    // The first failure is the one to tell of.
+    await giveUp(path).catch(() => {});
     throw error;
   } finally {
     await file.close();
@@ -81,11 +85,18 @@ function nameOf(snapshot: string): string {
   return /^[0-9a-f]{32}$/.test(snapshot) ? snapshot : "new";
 }
 
+async function giveUp(path: string): Promise<void> {
+  leftBehind.add(path);
+  await remove(path);
+  leftBehind.delete(path);
+}
+
 function remove(path: string): Promise<void> {
   return fs.rm(path, { force: true });
 }
 
 async function isAbandoned(path: string): Promise<boolean> {
+  if (leftBehind.has(path)) return true;
   try {
     const { mtimeMs } = await fs.lstat(path);
     const [pid, host] = (await fs.readFile(path, "utf8")).trim().split(" ");

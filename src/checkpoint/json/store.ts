@@ -210,7 +210,7 @@ export class JsonStore {
       failure = wrapped(this.place.path, error);
     }
     this.#replacing = false;
-    // A claim that stays is found to be abandoned once this process has ended.
+    // One that can't be removed is passed over, here at once and elsewhere once this process has ended.
     await claim?.release(replaced).catch(() => {});
     for (const { settle, outcome } of batch) {
       if (failure !== undefined) settle.reject(failure);

@@ -16,6 +16,7 @@ export class Writer {
   readonly ended: Promise<WriterEnd>;
   readonly #child: ChildProcess;
   readonly #said: Said[] = [];
+  #onSaid: (() => void) | undefined;
 
   /** Starts a process that waits for its script. It loads the engine meanwhile. */
   constructor(kind: StoreAt["kind"]) {
@@ -31,6 +32,7 @@ export class Writer {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) this.#said.push(JSON.parse(line));
+      this.#onSaid?.();
     });
     child.stdin?.on("error", () => {});
     this.ended = new Promise((resolve) => {
@@ -41,6 +43,16 @@ export class Writer {
   /** Gives it its script. */
   begin(script: WriterScript): void {
     this.#child.stdin?.write(`${JSON.stringify(script)}\n`);
+  }
+
+  /** Waits until it has said that so many operations are done. */
+  acknowledged(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onSaid = () => {
+        if (this.#said.filter(([what]) => what === "done").length >= count) resolve();
+      };
+      this.#onSaid();
+    });
   }
 
   kill(): void {
