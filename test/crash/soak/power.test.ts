@@ -3,25 +3,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Violation } from "./observe.ts";
 import type { StoreAt } from "./ops.ts";
-import { losePower } from "./power.ts";
+import { losePower, powerStores } from "./power.ts";
 import { noStrace } from "./trace.ts";
 
-const stores: { name: string; at: (directory: string) => StoreAt }[] = [
-  ...(["delete", "truncate", "persist", "wal"] as const).map((journalMode) => ({
-    name: `sqlite ${journalMode}`,
-    at: (directory: string): StoreAt => ({ kind: "sqlite", path: join(directory, "state.db"), journalMode }),
-  })),
-  {
-    name: "json",
-    at: (directory) => ({ kind: "json", state: join(directory, "state.json"), memory: join(directory, "memory") }),
-  },
-  ...(["json", "sqlite"] as const).map((backend) => ({
-    name: `${backend} session`,
-    at: (directory: string): StoreAt => ({ kind: "session", directory: join(directory, "a/session"), backend }),
-  })),
-];
-
-for (const { name, at } of stores) {
+for (const { name, at } of powerStores) {
   test.skipIf(noStrace).concurrent(
     `a loss of power keeps what was acknowledged (${name}${noStrace ? `; skipped: ${noStrace}` : ""})`,
     async () => {

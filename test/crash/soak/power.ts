@@ -28,6 +28,22 @@ export interface PowerOptions {
   every: number;
 }
 
+/** The stores that keep files of their own. */
+export const powerStores: { name: string; at: (directory: string) => StoreAt }[] = [
+  ...(["delete", "truncate", "persist", "wal"] as const).map((journalMode) => ({
+    name: `sqlite ${journalMode}`,
+    at: (directory: string): StoreAt => ({ kind: "sqlite", path: join(directory, "state.db"), journalMode }),
+  })),
+  {
+    name: "json",
+    at: (directory) => ({ kind: "json", state: join(directory, "state.json"), memory: join(directory, "memory") }),
+  },
+  ...(["json", "sqlite"] as const).map((backend) => ({
+    name: `${backend} session`,
+    at: (directory: string): StoreAt => ({ kind: "session", directory: join(directory, "a/session"), backend }),
+  })),
+];
+
 /** @throws Violation when what was acknowledged before the loss is not there after it */
 export async function losePower({ at, seed, operations, every }: PowerOptions): Promise<PowerReport> {
   const random = new Random(seed);
