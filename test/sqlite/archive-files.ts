@@ -22,7 +22,7 @@ export async function makeVersion1(path: string, threads: Record<string, readonl
   }
   await store.close();
   using db = new OpenDatabase(path);
-  db.exec("DROP TABLE everthread_archive_index; UPDATE everthread_schema SET version = 1");
+  db.exec("DROP TABLE IF EXISTS everthread_archive_index; UPDATE everthread_schema SET version = 1");
 }
 
 /** A database that is closed with its block. */
@@ -51,3 +51,14 @@ export async function found(store: Checkpointer, query: string, threadId?: strin
   const result = await store.archives?.search(query, { threadId, limit: 1000, timeLimitMs: 60_000 });
   return (result?.hits ?? []).map(({ preview }) => preview);
 }
+
+/** Whether this Node's SQLite can keep an index: since 22.16. */
+export const hasFts5 = ((): boolean => {
+  using db = new OpenDatabase(":memory:");
+  try {
+    db.exec("CREATE VIRTUAL TABLE probe USING fts5(text)");
+    return true;
+  } catch {
+    return false;
+  }
+})();

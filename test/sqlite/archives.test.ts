@@ -6,23 +6,26 @@ import { MemoryCheckpointer } from "../../src/checkpoint/memory/checkpointer.ts"
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
 import { textOf, userMessage } from "../../src/messages/construct.ts";
 import { tempDir } from "../support/temp.ts";
-import { archiveTexts, found, OpenDatabase } from "./archive-files.ts";
+import { archiveTexts, found, hasFts5, OpenDatabase } from "./archive-files.ts";
 
 const file = () => join(tempDir(), "threads.db");
 
-test("a file has none of the archives' tables until its first compaction, which is all or nothing", async () => {
-  const path = file();
-  await using store = await SqliteCheckpointer.open(path);
-  const revision = await store.append("t", [userMessage("one"), userMessage("two")]);
-  await store.archives.prune("t", { keep: 1 });
-  await expect(store.archives.compact("t", { upTo: revision + 1, summary: "no" })).rejects.toThrow("none stands at");
-  await store.importThread("other", { messages: [], archives: [] });
-  using db = new OpenDatabase(path);
-  expect([db.archiveTables(), db.value("SELECT version FROM everthread_schema")]).toEqual([[], 1]);
-  await store.archives.compact("t", { upTo: revision - 1, summary: "yes" });
-  expect(db.archiveTables()).toContain("everthread_archive_index");
-  expect(db.value("SELECT version FROM everthread_schema")).toBe(2);
-});
+test.skipIf(!hasFts5)(
+  "a file has none of the archives' tables until its first compaction, which is all or nothing",
+  async () => {
+    const path = file();
+    await using store = await SqliteCheckpointer.open(path);
+    const revision = await store.append("t", [userMessage("one"), userMessage("two")]);
+    await store.archives.prune("t", { keep: 1 });
+    await expect(store.archives.compact("t", { upTo: revision + 1, summary: "no" })).rejects.toThrow("none stands at");
+    await store.importThread("other", { messages: [], archives: [] });
+    using db = new OpenDatabase(path);
+    expect([db.archiveTables(), db.value("SELECT version FROM everthread_schema")]).toEqual([[], 1]);
+    await store.archives.compact("t", { upTo: revision - 1, summary: "yes" });
+    expect(db.archiveTables()).toContain("everthread_archive_index");
+    expect(db.value("SELECT version FROM everthread_schema")).toBe(2);
+  },
+);
 
 test("stores that were open before, readers too, see a compaction and what retention removed", async () => {
   const path = file();
@@ -42,30 +45,33 @@ test("stores that were open before, readers too, see a compaction and what reten
   expect((await other.archives.compact("t", { upTo: 3, summary: "all" })).archiveId).toBe("a3");
 });
 
-test("S12 S14 what is removed leaves nothing behind: no row, no entry of the index, and the index is sound", async () => {
-  const path = file();
-  await using store = await SqliteCheckpointer.open(path);
-  using db = new OpenDatabase(path);
-  const entries = () => db.value("SELECT count(*) FROM everthread_archive_index_docsize");
-  for (let round = 1; round <= 3; round++) {
-    for (const text of ["apple", "berry", "cherry"]) await archiveTexts(store, "t", [`${text} ${round}`, "and more"]);
-    await archiveTexts(store, "kept", [`kept ${round}`]);
-    expect(entries()).toBe(6 + round);
-    await store.archives.prune("t", { keep: 1 });
-    expect(entries()).toBe(2 + round);
-    expect(await found(store, "and more", "t")).toEqual(["and more"]);
-    await store.deleteThread("t");
-    expect(await store.deleteThread("t")).toBe(false);
-    expect(entries()).toBe(round);
-    expect(await found(store, "cherry")).toEqual([]);
-    expect(await store.checkIntegrity()).toEqual([]);
-  }
-  await store.deleteThread("kept");
-  expect(entries()).toBe(0);
-  expect(db.value("SELECT count(*) FROM everthread_archives")).toBe(0);
-});
+test.skipIf(!hasFts5)(
+  "S12 S14 what is removed leaves nothing behind: no row, no entry of the index, and the index is sound",
+  async () => {
+    const path = file();
+    await using store = await SqliteCheckpointer.open(path);
+    using db = new OpenDatabase(path);
+    const entries = () => db.value("SELECT count(*) FROM everthread_archive_index_docsize");
+    for (let round = 1; round <= 3; round++) {
+      for (const text of ["apple", "berry", "cherry"]) await archiveTexts(store, "t", [`${text} ${round}`, "and more"]);
+      await archiveTexts(store, "kept", [`kept ${round}`]);
+      expect(entries()).toBe(6 + round);
+      await store.archives.prune("t", { keep: 1 });
+      expect(entries()).toBe(2 + round);
+      expect(await found(store, "and more", "t")).toEqual(["and more"]);
+      await store.deleteThread("t");
+      expect(await store.deleteThread("t")).toBe(false);
+      expect(entries()).toBe(round);
+      expect(await found(store, "cherry")).toEqual([]);
+      expect(await store.checkIntegrity()).toEqual([]);
+    }
+    await store.deleteThread("kept");
+    expect(entries()).toBe(0);
+    expect(db.value("SELECT count(*) FROM everthread_archives")).toBe(0);
+  },
+);
 
-test("checkIntegrity finds damage in the index", async () => {
+test.skipIf(!hasFts5)("checkIntegrity finds damage in the index", async () => {
   const path = file();
   await using store = await SqliteCheckpointer.open(path);
   await archiveTexts(

@@ -7,7 +7,7 @@ import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts"
 import { textOf } from "../../src/messages/construct.ts";
 import { ended, startChild } from "../support/child.ts";
 import { tempDir } from "../support/temp.ts";
-import { found, makeVersion1, OpenDatabase } from "./archive-files.ts";
+import { found, hasFts5, makeVersion1, OpenDatabase } from "./archive-files.ts";
 
 const CHILD = new URL("./upgrade.ts", import.meta.url);
 const THREADS = {
@@ -50,35 +50,38 @@ test("G2 X11 a reader lists, reads, searches and fetches, and changes nothing", 
   expect(version(path)).toEqual([1, false, 0]);
 });
 
-test("the next opening to write makes the index, tells how far it is, and gives the event loop its turns", async () => {
-  const path = join(tempDir(), "v1.db");
-  await makeVersion1(path, { ...THREADS, ...many(3000, " and more hay".repeat(30)) });
-  const told: [number, number][] = [];
-  let turns = 0;
-  let open = false;
-  const opening = SqliteCheckpointer.open(path, { onUpgrade: (done, total) => told.push([done, total]) }).finally(
-    () => {
-      open = true;
-    },
-  );
-  for (; !open; turns++) await nextTurn();
-  await using store = await opening;
-  // A slice is 8 ms, and this takes some hundred.
-  expect(turns).toBeGreaterThan(5);
-  expect(told.length).toBeGreaterThan(5);
-  expect(told.at(-1)).toEqual([3006, 3006]);
-  expect(told.map(([done]) => done)).toEqual(told.map(([done]) => done).toSorted((a, b) => a - b));
-  expect(version(path)).toEqual([2, true, 3006]);
-  expect(await found(store, "needle", "alice")).toEqual(["needle two", "Needle one"]);
-  expect((await found(store, "number 2999 ")).join()).toMatch(/^needle number 2999 in the hay/);
-  expect(await store.checkIntegrity()).toEqual([]);
-  await store.close();
-  const again: unknown[] = [];
-  await (await SqliteCheckpointer.open(path, { onUpgrade: (...args) => again.push(args) })).close();
-  expect(again).toEqual([]);
-});
+test.skipIf(!hasFts5)(
+  "the next opening to write makes the index, tells how far it is, and gives the event loop its turns",
+  async () => {
+    const path = join(tempDir(), "v1.db");
+    await makeVersion1(path, { ...THREADS, ...many(3000, " and more hay".repeat(30)) });
+    const told: [number, number][] = [];
+    let turns = 0;
+    let open = false;
+    const opening = SqliteCheckpointer.open(path, { onUpgrade: (done, total) => told.push([done, total]) }).finally(
+      () => {
+        open = true;
+      },
+    );
+    for (; !open; turns++) await nextTurn();
+    await using store = await opening;
+    // A slice is 8 ms, and this takes some hundred.
+    expect(turns).toBeGreaterThan(5);
+    expect(told.length).toBeGreaterThan(5);
+    expect(told.at(-1)).toEqual([3006, 3006]);
+    expect(told.map(([done]) => done)).toEqual(told.map(([done]) => done).toSorted((a, b) => a - b));
+    expect(version(path)).toEqual([2, true, 3006]);
+    expect(await found(store, "needle", "alice")).toEqual(["needle two", "Needle one"]);
+    expect((await found(store, "number 2999 ")).join()).toMatch(/^needle number 2999 in the hay/);
+    expect(await store.checkIntegrity()).toEqual([]);
+    await store.close();
+    const again: unknown[] = [];
+    await (await SqliteCheckpointer.open(path, { onUpgrade: (...args) => again.push(args) })).close();
+    expect(again).toEqual([]);
+  },
+);
 
-test("what a compaction of a store that was open before makes is the same", async () => {
+test.skipIf(!hasFts5)("what a compaction of a store that was open before makes is the same", async () => {
   const path = join(tempDir(), "v1.db");
   await makeVersion1(path, THREADS);
   const backup = `${path}.v1`;
@@ -94,20 +97,23 @@ test("what a compaction of a store that was open before makes is the same", asyn
   expect(await found(store, "the active one of bob")).toEqual(["the active one of bob"]);
 });
 
-test("G3 two processes open it at once: one makes the index, the other waits, and both go on", async () => {
-  const path = join(tempDir(), "v1.db");
-  await makeVersion1(path, many(4000));
-  const children = [startChild(CHILD, [path]), startChild(CHILD, [path])].map(ended);
-  const ends = await Promise.all(children);
-  expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([
-    [0, ""],
-    [0, ""],
-  ]);
-  expect(ends.map(({ lines }) => lines.at(-1)).sort()).toEqual(["4001 of 4001", undefined]);
-  expect(version(path)).toEqual([2, true, 4001]);
-});
+test.skipIf(!hasFts5)(
+  "G3 two processes open it at once: one makes the index, the other waits, and both go on",
+  async () => {
+    const path = join(tempDir(), "v1.db");
+    await makeVersion1(path, many(4000));
+    const children = [startChild(CHILD, [path]), startChild(CHILD, [path])].map(ended);
+    const ends = await Promise.all(children);
+    expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([
+      [0, ""],
+      [0, ""],
+    ]);
+    expect(ends.map(({ lines }) => lines.at(-1)).sort()).toEqual(["4001 of 4001", undefined]);
+    expect(version(path)).toEqual([2, true, 4001]);
+  },
+);
 
-test.each([1, 7])(
+test.skipIf(!hasFts5).each([1, 7])(
   "D13 killed at telling %i of the upgrade: the store is as it was, and the next opening makes it",
   async (n) => {
     const path = join(tempDir(), "v1.db");

@@ -38,6 +38,8 @@ export const LAST_BETWEEN = `SELECT id, message_json FROM messages
 export const RUN_IS_BETWEEN = `SELECT EXISTS (SELECT 1 FROM messages
   WHERE thread_id = ? AND id > ? AND id <= ? AND run_id = ?) AS found`;
 export const DELETE_BETWEEN = "DELETE FROM messages WHERE thread_id = ? AND id > ? AND id <= ?";
+export const END_OF_PART = `SELECT max(id) AS id FROM (
+  SELECT id FROM messages WHERE thread_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT 50)`;
 export const MESSAGE_BETWEEN = `SELECT id, message_json, created_at FROM messages
   WHERE thread_id = ? AND id = ? AND id > ? AND id <= ?`;
 /** The nth message of a thread, from 0. */

@@ -45,9 +45,9 @@ function hasFts5(store: SqliteStore): boolean {
 }
 
 /**
- * Whether archived messages are to be put into an index, within a write.
+ * Whether there is an index to keep up with the archives, within a write.
  *
- * @throws StoreError when there is one that this SQLite can't write: what it lacks would never be found
+ * @throws StoreError when this SQLite can't write it: what it lacks would never be found, what is erased would stay in it
  */
 export function keepsIndex(store: SqliteStore): boolean {
   if (!namesOf(store).includes(INDEX)) return false;

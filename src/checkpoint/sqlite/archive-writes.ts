@@ -44,9 +44,8 @@ export function* compact(
   return infoOf(store, threadId, archiveRow(threadId, written ?? {}));
 }
 
-export function prune(store: SqliteStore, threadId: string, keep: number): PruneReport {
-  const { archives, index } = archiveTablesNow(store);
-  if (!archives) return { pruned: [], protected: [] };
+export function* prune(store: SqliteStore, threadId: string, keep: number): Steps<PruneReport> {
+  if (!archiveTablesNow(store).archives) return { pruned: [], protected: [] };
   const waiting = store.prepare(PENDING).get(threadId)?.run_id ?? null;
   const start = ({ number }: ArchiveRow) => before(store, threadId, number).upTo;
   const choice = chooseToPrune(archivesOf(store, threadId), keep, (archive) => {
@@ -54,12 +53,15 @@ export function prune(store: SqliteStore, threadId: string, keep: number): Prune
     const range = [threadId, start(archive), archive.upTo] as const;
     return store.prepare(Q.RUN_IS_BETWEEN).get(...range, waiting)?.found === 1;
   });
+  const indexed = choice.remove.length > 0 && keepsIndex(store);
   for (const archive of choice.remove) {
-    const range = [threadId, start(archive), archive.upTo] as const;
-    if (index) store.prepare(Q.UNINDEX).run(...range);
     // Marked first: where these are the thread's last messages, its archives stay.
     store.prepare(Q.MARK_PRUNED).run(toJulianDay(new Date()), threadId, archive.number);
-    store.prepare(Q.DELETE_BETWEEN).run(...range);
+    for (const part of partsOf(store, threadId, start(archive), archive.upTo)) {
+      if (indexed) store.prepare(Q.UNINDEX).run(...part);
+      store.prepare(Q.DELETE_BETWEEN).run(...part);
+      yield;
+    }
   }
   keepThread(store, threadId);
   return { pruned: choice.remove.map(({ archiveId }) => archiveId), protected: choice.protected };
@@ -105,15 +107,15 @@ export function* forkArchives(
 }
 
 /** Puts archives of another store in place of the thread's, once it has its messages. */
-export function* putArchives(store: SqliteStore, threadId: string, parts: readonly ArchivePart[]): Steps<void> {
-  checkArchiveCounts(parts, Number(store.prepare(Q.COUNT).get(threadId)?.count));
-  deleteArchives(store, threadId);
-  if (parts.length === 0) return;
+export function* putArchives(store: SqliteStore, threadId: string, archives: readonly ArchivePart[]): Steps<void> {
+  checkArchiveCounts(archives, Number(store.prepare(Q.COUNT).get(threadId)?.count));
+  yield* deleteArchives(store, threadId);
+  if (archives.length === 0) return;
   const indexed = yield* makeArchiveTables(store);
   const scope = nextScope(store);
   let count = 0;
-  for (const part of parts) {
-    const { archiveId, createdAt, messageCount, kept = 0, summary, system, extra, prunedAt } = part;
+  for (const archive of archives) {
+    const { archiveId, createdAt, messageCount, kept = 0, summary, system, extra, prunedAt } = archive;
     count += messageCount;
     insertArchive(store, threadId, {
       number: archiveNumberOf(archiveId),
@@ -138,12 +140,31 @@ function keepThread(store: SqliteStore, threadId: string): void {
 }
 
 /** Removes a thread's archives and what is in the index of them; the messages stay. */
-export function deleteArchives(store: SqliteStore, threadId: string): void {
-  const { archives, index } = archiveTablesNow(store);
-  if (!archives) return;
-  const upTo = Number(store.prepare(Q.LAST).get(threadId)?.up_to ?? 0);
-  if (index) store.prepare(Q.UNINDEX).run(threadId, 0, upTo);
+export function* deleteArchives(store: SqliteStore, threadId: string): Steps<void> {
+  const last = archiveTablesNow(store).archives ? store.prepare(Q.LAST).get(threadId) : undefined;
+  if (!last) return;
+  if (keepsIndex(store)) {
+    for (const part of partsOf(store, threadId, 0, Number(last.up_to))) {
+      store.prepare(Q.UNINDEX).run(...part);
+      yield;
+    }
+  }
   store.prepare(Q.DELETE_ALL).run(threadId);
+}
+
+/** A thread's messages after `start` and up to `upTo`, in parts that are removed quickly. */
+function* partsOf(
+  store: SqliteStore,
+  threadId: string,
+  start: number,
+  upTo: number,
+): Generator<readonly [threadId: string, start: number, upTo: number]> {
+  for (let after = start; ; ) {
+    const end = store.prepare(Q.END_OF_PART).get(threadId, after, upTo)?.id;
+    if (typeof end !== "number") return;
+    yield [threadId, after, end];
+    after = end;
+  }
 }
 
 interface NewArchive

@@ -97,7 +97,7 @@ export class SqliteArchives implements ArchiveStore {
   async prune(threadId: string, options: { keep: number }): Promise<PruneReport> {
     this.#enter("archives.prune", threadId);
     const keep = checkKeep(options.keep);
-    return await this.#store.write("archives.prune", () => prune(this.#store, threadId, keep));
+    return await this.#store.writeInSteps("archives.prune", () => prune(this.#store, threadId, keep));
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {

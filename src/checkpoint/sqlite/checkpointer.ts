@@ -383,9 +383,10 @@ export class SqliteCheckpointer implements Checkpointer {
   async deleteThread(threadId: string): Promise<boolean> {
     this.#store.assertOpen("deleteThread");
     checkThreadId(threadId);
-    return await this.#store.write("deleteThread", () => {
-      deleteArchives(this.#store, threadId);
-      const changes = Q.DELETE_THREAD.map((sql) => Number(this.#store.prepare(sql).run(threadId).changes));
+    const store = this.#store;
+    return await store.writeInSteps("deleteThread", function* () {
+      yield* deleteArchives(store, threadId);
+      const changes = Q.DELETE_THREAD.map((sql) => Number(store.prepare(sql).run(threadId).changes));
       return changes.some((count) => count > 0);
     });
   }

@@ -40,7 +40,10 @@ export async function readLargeMessage(store: SqliteStore, id: number, turns: Tu
     json += decoder.decode(piece, { stream: true });
     await turns.breathe();
   }
-  return checkStored(await parseInTurns(json + decoder.decode(), turns));
+  const message = checkStored(await parseInTurns(json + decoder.decode(), turns));
+  // What comes next puts the pieces of its text together, which takes a turn of its own.
+  await turns.breathe();
+  return message;
 }
 
 /** As JSON.parse. The event loop gets turns between the pieces of long strings; the rest of the text is parsed in one go. */
