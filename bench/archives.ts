@@ -119,10 +119,10 @@ const bigText = texts.text(large);
 await store.append("big", [userMessage(bigText)]);
 await store.archives.compact("big", { upTo: (await store.load("big"))?.revision ?? 0, summary: "" });
 const big = await repeat(async () => {
-  const miss = `${bigText.slice(-12)}qz`;
-  const whole = await heldBy(() => time(() => store.archives.search("qz", { threadId: "big" })));
-  const last = await heldBy(() => time(() => store.archives.search(bigText.slice(-18), { threadId: "big" })));
-  await store.archives.search(miss, { threadId: "big" });
+  const whole = await heldBy(() => time(() => store.archives.search("qz", { threadId: "big", timeLimitMs: 60_000 })));
+  const last = await heldBy(() =>
+    time(() => store.archives.search(bigText.slice(-18), { threadId: "big", timeLimitMs: 60_000 })),
+  );
   return { ms: Math.max(whole.value, last.value), held: Math.max(whole.ms, last.ms) };
 }, 3);
 
