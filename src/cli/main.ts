@@ -8,14 +8,19 @@ import { Terminal } from "./terminal.ts";
 /** Runs `everthread` with these arguments and ends the process. */
 export async function main(argv: readonly string[]): Promise<void> {
   listenForInterrupts();
-  const end = argv.indexOf("--");
-  const json = argv.slice(0, end === -1 ? undefined : end).includes("--json");
-  const exitCode = await run(argv, json).catch((error: unknown) => reportError(error, json));
+  const exitCode = await runCommand(argv);
   // What is still to be written first; then exit(), since tools may keep connections or timers of their own.
   for (const stream of [process.stdout, process.stderr]) {
     await new Promise<void>((resolve) => stream.write("", () => resolve()));
   }
   process.exit(exitCode);
+}
+
+/** Runs one command, reports its error if it fails, and gives the exit code. */
+export async function runCommand(argv: readonly string[]): Promise<number> {
+  const end = argv.indexOf("--");
+  const json = argv.slice(0, end === -1 ? undefined : end).includes("--json");
+  return await run(argv, json).catch((error: unknown) => reportError(error, json));
 }
 
 async function run(argv: readonly string[], json: boolean): Promise<number> {
