@@ -36,6 +36,7 @@ if (hasMysql) backends.push(mysqlBackend(testDatabase));
 else console.log(`mysql: ${mysqlLabel}`);
 
 const teardown = [await setupPostgres(), setupMysql()];
+let exitCode = 0;
 const table: (SoakTotals & { backend: string; seconds: number })[] = [];
 console.log(`seed ${seed}`);
 try {
@@ -49,11 +50,13 @@ try {
 } catch (error) {
   if (!(error instanceof SoakFailure || error instanceof Violation)) throw error;
   console.error(error.message);
-  process.exitCode = 1;
+  exitCode = 1;
 } finally {
   for (const end of teardown) await end();
 }
 if (table.length > 0) console.table(table);
+// What starts Postgres for the tests ends the process itself, and always well.
+process.exit(exitCode);
 
 async function takePower(recordings: number): Promise<void> {
   if (recordings > 0 && noStrace) throw new Error(`There is no loss of power: ${noStrace}.`);

@@ -11,7 +11,7 @@ for (const { name, at } of powerStores) {
     `a loss of power keeps what was acknowledged (${name}${noStrace ? `; skipped: ${noStrace}` : ""})`,
     async () => {
       const seed = Math.floor(Math.random() * 2 ** 32);
-      const report = await losePower({ at, seed, operations: 25, every: 12 }).catch((error: unknown) => {
+      const report = await losePower({ at, seed, operations: 25, every: 20 }).catch((error: unknown) => {
         throw new Error(`seed ${seed}: ${error}`, { cause: error });
       });
       expect(report.acknowledged).toBe(25);

@@ -81,10 +81,9 @@ export async function soak(backend: Backend, options: SoakOptions): Promise<Soak
       await tell(seeds.seed(), count);
     }
   };
-  try {
-    await Promise.all(Array.from({ length: jobs }, worker));
-  } finally {
-    await pool.close();
-  }
+  // The others end the round that they are in.
+  const ends = await Promise.allSettled(Array.from({ length: jobs }, worker));
+  await pool.close();
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
   return totals;
 }
