@@ -43,9 +43,24 @@ export function messageFromMsgpack(bytes: Uint8Array): Message {
   } catch (error) {
     throw new InvalidMessageError("message", "the bytes are not msgpack.", { cause: error });
   }
-  // Msgpack can hold what JSON can't (bytes, dates, NaN): the copy refuses it.
-  const message = copyJsonObject(value, "message");
+  // Msgpack can hold what JSON can't (bytes, dates, NaN): the copy refuses it. What has just been decoded is nobody else's, so
+  // where nothing is to be refused or mended it need not be copied.
+  const message = isJsonObject(value) && isJson(value, 0) ? value : copyJsonObject(value, "message");
   return checkStored(keys.found ? restoreProto(message) : message);
+}
+
+/** Whether a copy of the value would be the same. Gives up on deep values, and leaves them to the copy. */
+function isJson(value: unknown, depth: number): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
+  if (typeof value !== "object" || value === null) return value === null || typeof value === "boolean";
+  if (depth === MAX_DEPTH / 2) return false;
+  if (Array.isArray(value)) return value.every((item) => isJson(item, depth + 1));
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  for (const key in value) {
+    if (!key.isWellFormed() || !isJson((value as JsonObject)[key], depth + 1)) return false;
+  }
+  return true;
 }
 
 // The decoder refuses the key `__proto__`, which is an ordinary key here; so it is read under another name first.
