@@ -134,8 +134,8 @@ export class FileCheckpointer implements Checkpointer {
     const expected = checkRevision(options.expectedRevision, "expectedRevision");
     return this.#change("saveExtra", threadId, (record) => {
       expectRevision(record, expected);
-      // A spread keeps a key called __proto__; Object.assign would lose it.
-      record.extra = { ...record.extra, ...changes };
+      // To merge no keys stores nothing. A spread keeps a key called __proto__; Object.assign would lose it.
+      if (Object.keys(changes).length > 0) record.extra = { ...record.extra, ...changes };
     });
   }
 

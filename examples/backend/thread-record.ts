@@ -157,7 +157,8 @@ export function putPart(record: ThreadRecord, part: AdmittedPart): void {
     record.runs.push({ ...run, claimedAt, completedAt });
   }
   record.parentThreadId = part.parentThreadId ?? record.parentThreadId;
-  if (part.extra || part.parentThreadId !== undefined) record.extra = { ...record.extra, ...part.extra };
+  const extra = part.extra ?? {};
+  if (Object.keys(extra).length > 0 || part.parentThreadId !== undefined) record.extra = { ...record.extra, ...extra };
   if (part.pending !== undefined) record.pending = part.pending;
   if (part.answers) record.answers = [];
   for (const { answer, ...asked } of part.answers ?? []) putAnswer(record, asked, answer);

@@ -4,7 +4,7 @@ import type { Checkpoint } from "../checkpoint/checkpointer.ts";
 import { userMessage } from "../messages/construct.ts";
 import type { JsonObject } from "../messages/json.ts";
 import { conformanceCase } from "./case.ts";
-import { completeRun, loaded, reply, request, say } from "./tools.ts";
+import { assertAbsent, completeRun, loaded, reply, request, say } from "./tools.ts";
 
 export const loadCases = [
   conformanceCase("load gives what follows a revision, or all when the thread was begun anew", async ({ store }) => {
@@ -105,5 +105,20 @@ export const loadCases = [
     assert.deepEqual((await loaded(store, "thread")).extra, { a: { y: 2 }, b: 1, c: null });
     await Promise.all(Array.from({ length: 20 }, (_, i) => store.saveExtra("thread", { [`key ${i}`]: i })));
     assert.equal(Object.keys((await loaded(store, "thread")).extra).length, 23);
+  }),
+
+  conformanceCase("An extra of no keys begins no thread, and makes none that is there another one", async (bench) => {
+    await bench.store.saveExtra("none", {});
+    await bench.store.importThread("none", { extra: {} });
+    await bench.store.claimRun("claimed", "run");
+    await bench.store.saveExtra("claimed", {});
+    const later = await bench.again();
+    await assertAbsent(later, "none");
+    assert.equal(await later.deleteThread("none"), false);
+    assert.equal(await later.load("claimed"), undefined);
+    assert.deepEqual(
+      (await later.listThreads()).items.map(({ threadId }) => threadId),
+      ["claimed"],
+    );
   }),
 ];

@@ -65,7 +65,23 @@ class Point {
 const cycle: { self?: unknown } = {};
 cycle.self = cycle;
 
+function revokedProxy(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+/** An object of which a part can't be read, by anybody. */
+const unreadable = Object.defineProperty({}, "locked", {
+  enumerable: true,
+  get() {
+    throw new TypeError("no entry");
+  },
+});
+
 const NOT_JSON: [string, unknown][] = [
+  ["E11 a getter that throws", unreadable],
+  ["E11 a proxy that was revoked", revokedProxy()],
   ["E6 a BigInt", 9007199254740993n],
   ["E7 bytes", Uint8Array.of(0xff, 0xfe)],
   ["E7 a Buffer", Buffer.from("bytes")],

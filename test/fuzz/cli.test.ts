@@ -111,10 +111,10 @@ async function inLoop(argv: string[], cwd: string): Promise<Ended> {
 }
 
 const property = fc.asyncProperty(commandLines, (argv) => checkLine(argv, (cwd) => inLoop(argv, cwd)));
-fuzz("any command line ends with an exit code and at most one line of error", 150, property, { summary });
+fuzz("any command line ends with an exit code and at most one line of error", 80, property, { summary });
 
 const asProcess = fc.asyncProperty(commandLines, (argv) => checkLine(argv, (cwd) => runProcess(argv, cwd)));
-fuzz("any command line ends so as a process too", 12, asProcess, { summary });
+fuzz("any command line ends so as a process too", 8, asProcess, { summary });
 
 async function runProcess(argv: string[], cwd: string): Promise<Ended> {
   const { code, stdout, stderr } = await everthread(argv, { cwd });

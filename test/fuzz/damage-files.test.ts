@@ -124,7 +124,7 @@ for (const kind of kinds) {
       expect(performance.now() - start).toBeLessThan(TIME_LIMIT);
     }),
   );
-  fuzz(`damaged bytes of ${kind.name} give right data or an error`, 200, property, { summary });
+  fuzz(`damaged bytes of ${kind.name} give right data or an error`, 80, property, { summary });
 }
 
 /** The files below a directory, in order. */

@@ -196,7 +196,7 @@ const SERVER_COLUMNS: Tables["columns"] = [
   ["cubepi_runs", "completion_seq", "thread_id", "run_id"],
 ];
 
-fuzz("damaged rows of SQLite give right data or an error that names the row", 150, damagedRows(sqliteTables));
+fuzz("damaged rows of SQLite give right data or an error that names the row", 60, damagedRows(sqliteTables));
 
 const database = await makeDatabase();
 const client = new pg.Client({ connectionString: database.url });
@@ -214,7 +214,7 @@ const postgresTables: Tables = {
     dispose: async () => void (await client.query("DELETE FROM cubepi_threads")),
   }),
 };
-fuzz("damaged rows of Postgres give right data or an error that names the row", 15, damagedRows(postgresTables));
+fuzz("damaged rows of Postgres give right data or an error that names the row", 10, damagedRows(postgresTables));
 
 const server = hasMysql ? await testDatabase() : undefined;
 afterAll(() => server?.[Symbol.asyncDispose]());
@@ -227,6 +227,6 @@ const mysqlTables: Tables = {
     dispose: async () => await server?.empty(),
   }),
 };
-fuzz("damaged rows of MySQL give right data or an error that names the row", 15, damagedRows(mysqlTables), {
+fuzz("damaged rows of MySQL give right data or an error that names the row", 10, damagedRows(mysqlTables), {
   skip: server ? undefined : mysqlLabel,
 });

@@ -9,7 +9,7 @@ import * as fc from "fast-check";
 import { onTestFinished, test } from "vitest";
 
 /** The runs of the ordinary suite that `--runs` is measured by: the sequences on the engines that need no server. */
-export const ORDINARY_RUNS = 250;
+export const ORDINARY_RUNS = 200;
 
 const { EVERTHREAD_FUZZ_RUNS, EVERTHREAD_FUZZ_MINUTES, EVERTHREAD_FUZZ_SEED, EVERTHREAD_FUZZ_PATH } = process.env;
 const isLong = EVERTHREAD_FUZZ_RUNS !== undefined || EVERTHREAD_FUZZ_MINUTES !== undefined;
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const REPORT_EVERY_MS = 15_000;
 
 export interface FuzzOptions {
-  /** Ends a run of the ordinary suite early on a machine that is busy, in ms. (Default: 20,000) */
+  /** Ends a run of the ordinary suite early on a machine that is busy, in ms. (Default: 8000) */
   budgetMs?: number;
   /** Why the property can't be tested here. (Default: it can) */
   skip?: string | undefined;
@@ -42,7 +42,7 @@ async function check<T>(
   name: string,
   runs: number,
   property: fc.IAsyncProperty<T>,
-  { budgetMs = 20_000, summary }: FuzzOptions,
+  { budgetMs = 8000, summary }: FuzzOptions,
 ): Promise<void> {
   const total = Math.ceil(
     (runs * Number(EVERTHREAD_FUZZ_RUNS ?? (isLong ? Number.POSITIVE_INFINITY : ORDINARY_RUNS))) / ORDINARY_RUNS,

@@ -137,7 +137,7 @@ const property = fc.asyncProperty(
     for (const store of stores) await store.deleteThread(threadId);
   },
 );
-fuzz("a search finds what says it and nothing else", 200, property, {
+fuzz("a search finds what says it and nothing else", 80, property, {
   summary: () => `${tally.searches} searches, ${tally.hits} hits.`,
 });
 

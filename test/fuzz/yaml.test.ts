@@ -160,6 +160,6 @@ const property = fc.asyncProperty(texts, async (yaml) => {
     expect(relative(config.directory, path)).not.toMatch(/^\.\.(\/|$)/);
   }
 });
-fuzz("any YAML is a configuration or an error that names what is wrong", 400, property, {
+fuzz("any YAML is a configuration or an error that names what is wrong", 200, property, {
   summary: () => `${tally.taken} were taken, ${tally.refused} refused.`,
 });
