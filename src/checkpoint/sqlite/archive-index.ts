@@ -2,6 +2,10 @@
  * The index of archived text: FTS5's trigrams of the folded text, without positions and without the text itself. So it is a
  * fraction of a plain trigram table, and gives candidates: each is compared with the message before it is a hit.
  *
+ * A program that knows no index deletes messages only. What the index has of them is no hit, since no message ever has their ids
+ * again, and costs a search one look where it is a candidate. It stays: to be rid of it, drop the table, and the next opening
+ * makes it anew.
+ *
  * Its rowid is the message's id with a minus before it: FTS5 goes forward through its lists several times as fast as backward,
  * and the newest is wanted first. Within a transaction the newest is to be written first as well.
  *
@@ -10,7 +14,7 @@
  * thread within the block; with one of the two in the question, a step looks at one block at most. A token is three
  * characters of private use, which are one trigram. Where a text holds such characters too, it is one candidate more.
  */
-import type { SqliteStore } from "../../db/sqlite.ts";
+import type { SqliteStore, Steps } from "../../db/sqlite.ts";
 import { messageFromJson } from "../../messages/codec.ts";
 import { sourceText } from "../../messages/source-text.ts";
 import { foldCase, normalText } from "../../util/fold.ts";
@@ -28,11 +32,47 @@ const ANY_THREAD = 0;
 const MOST_TRIGRAMS = 16;
 /** Of so many neighbours, one is enough to begin with: one wrong letter makes as many wrong. Each costs a look into each segment. */
 const STRIDE = 3;
+/** So often for each part that was removed: 2 pages a message, of which there are some eight on a page. */
+const REWRITES_FOR_PART = 6;
 
 /** Puts a message into the index, within a write. One that says nothing, or can't be read, has no text to be found. */
 export function indexText(store: SqliteStore, id: number, scope: number, json: string): void {
   const text = textOf(json);
   if (text !== "") store.prepare(Q.INDEX).run(-id, token(scope, id), token(ANY_THREAD, id), text);
+}
+
+/**
+ * Takes messages out of the index, within a write, from `beginRemoval` to the end of `endRemoval`. Left to itself, FTS5 rewrites
+ * a list whenever a tenth of it is removed: again and again, for seconds at once. Here it only marks what is removed.
+ */
+export function unindex(store: SqliteStore, { threadId, start, upTo }: PartOfThread): void {
+  store.prepare(Q.UNINDEX).run(threadId, start, upTo);
+}
+
+/** What goes between two turns of the event loop: a thread's messages after `start` and up to `upTo`, few enough. */
+export interface PartOfThread {
+  threadId: string;
+  start: number;
+  upTo: number;
+}
+
+export function beginRemoval(store: SqliteStore): void {
+  store.prepare(Q.REWRITE_NEVER).run();
+}
+
+/** Rewrites what FTS5 would have rewritten, in steps. @param parts how many were removed: the more, the more is due */
+export function* endRemoval(store: SqliteStore, parts: number): Steps<void> {
+  store.prepare(Q.REWRITE_AGAIN).run();
+  for (let due = parts * REWRITES_FOR_PART; due > 0 && rewriteSome(store); due--) yield;
+}
+
+/** Whether there was anything to rewrite. */
+function rewriteSome(store: SqliteStore): boolean {
+  const changes = () => Number(store.prepare(Q.TOTAL_CHANGES).get()?.changes);
+  const before = changes();
+  store.prepare(Q.REWRITE_SOME).run();
+  // One is the statement itself.
+  return changes() - before > 1;
 }
 
 /** The first id of the block that an id is in. */

@@ -56,6 +56,15 @@ export const TAKEN_UP_TO = `SELECT count(*) AS count FROM messages WHERE thread_
 export const INDEX = "INSERT INTO everthread_archive_index (rowid, scope, block, text) VALUES (?, ?, ?, ?)";
 export const UNINDEX = `DELETE FROM everthread_archive_index WHERE rowid IN (
   SELECT -id FROM messages WHERE thread_id = ? AND id > ? AND id <= ?)`;
+/** FTS5's own words take whole numbers, which a bound parameter of Node's is not. */
+const tellIndex = (word: string, number: number) =>
+  `INSERT INTO everthread_archive_index (everthread_archive_index, rank) VALUES ('${word}', ${number})`;
+/** Not to rewrite a list that is partly deleted; and to do so from a tenth on, as is its default. */
+export const REWRITE_NEVER = tellIndex("deletemerge", 0);
+export const REWRITE_AGAIN = tellIndex("deletemerge", 10);
+/** To rewrite so many pages of 4 kB of what is due. */
+export const REWRITE_SOME = tellIndex("merge", 16);
+export const TOTAL_CHANGES = "SELECT total_changes() AS changes";
 /** For an index that is made anew: every archive, and every message that is in one, with its thread's number. */
 export const EVERY_ARCHIVE = "SELECT thread_id, up_to FROM everthread_archives ORDER BY thread_id, archive_no";
 export const SCOPE_OF = "SELECT scope FROM everthread_archives WHERE thread_id = ? AND up_to >= ? LIMIT 1";

@@ -6,6 +6,7 @@ import type { ArchiveInfo, PruneReport } from "../archives.ts";
 import type { ArchivePart } from "../checkpointer.ts";
 import { CompactionConflictError } from "../errors.ts";
 import type { admitCompaction } from "../part.ts";
+import { beginRemoval, endRemoval, type PartOfThread, unindex } from "./archive-index.ts";
 import * as Q from "./archive-queries.ts";
 import { type ArchiveRow, archiveRow, archivesOf, before, infoOf } from "./archive-rows.ts";
 import { archiveTablesNow, indexBetween, keepsIndex, makeArchiveTables } from "./archive-tables.ts";
@@ -54,15 +55,19 @@ export function* prune(store: SqliteStore, threadId: string, keep: number): Step
     return store.prepare(Q.RUN_IS_BETWEEN).get(...range, waiting)?.found === 1;
   });
   const indexed = choice.remove.length > 0 && keepsIndex(store);
+  if (indexed) beginRemoval(store);
+  let removed = 0;
   for (const archive of choice.remove) {
     // Marked first: where these are the thread's last messages, its archives stay.
     store.prepare(Q.MARK_PRUNED).run(toJulianDay(new Date()), threadId, archive.number);
     for (const part of partsOf(store, threadId, start(archive), archive.upTo)) {
-      if (indexed) store.prepare(Q.UNINDEX).run(...part);
-      store.prepare(Q.DELETE_BETWEEN).run(...part);
+      if (indexed) unindex(store, part);
+      store.prepare(Q.DELETE_BETWEEN).run(threadId, part.start, part.upTo);
+      removed++;
       yield;
     }
   }
+  if (indexed) yield* endRemoval(store, removed);
   keepThread(store, threadId);
   return { pruned: choice.remove.map(({ archiveId }) => archiveId), protected: choice.protected };
 }
@@ -144,26 +149,25 @@ export function* deleteArchives(store: SqliteStore, threadId: string): Steps<voi
   const last = archiveTablesNow(store).archives ? store.prepare(Q.LAST).get(threadId) : undefined;
   if (!last) return;
   if (keepsIndex(store)) {
+    beginRemoval(store);
+    let removed = 0;
     for (const part of partsOf(store, threadId, 0, Number(last.up_to))) {
-      store.prepare(Q.UNINDEX).run(...part);
+      unindex(store, part);
+      removed++;
       yield;
     }
+    yield* endRemoval(store, removed);
   }
   store.prepare(Q.DELETE_ALL).run(threadId);
 }
 
-/** A thread's messages after `start` and up to `upTo`, in parts that are removed quickly. */
-function* partsOf(
-  store: SqliteStore,
-  threadId: string,
-  start: number,
-  upTo: number,
-): Generator<readonly [threadId: string, start: number, upTo: number]> {
-  for (let after = start; ; ) {
-    const end = store.prepare(Q.END_OF_PART).get(threadId, after, upTo)?.id;
-    if (typeof end !== "number") return;
-    yield [threadId, after, end];
-    after = end;
+/** A thread's messages after `first` and up to `last`, part by part. */
+function* partsOf(store: SqliteStore, threadId: string, first: number, last: number): Generator<PartOfThread> {
+  for (let start = first; ; ) {
+    const upTo = store.prepare(Q.END_OF_PART).get(threadId, start, last)?.id;
+    if (typeof upTo !== "number") return;
+    yield { threadId, start, upTo };
+    start = upTo;
   }
 }
 
