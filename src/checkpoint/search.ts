@@ -137,7 +137,7 @@ async function previewOfMatch(text: string, query: Query, maxBytes: number, time
       const index = comparable(near, query).indexOf(query.text);
       return previewOf(near, query, index, maxBytes, from > 0, to < text.length);
     }
-    carried = folded.slice(folded.length - query.text.length + 1);
+    carried = folded.slice(Math.max(0, folded.length - query.text.length + 1));
     start = end;
     if (timer.isSliceOver) await timer.breathe();
   }

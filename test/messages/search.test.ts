@@ -105,6 +105,13 @@ describe("a long text", () => {
     expect(await hit(filler, "needle", 400)).toBeUndefined();
   });
 
+  test.for([0, 1, 70_000, 300_001])("is found by a query longer than a piece, from %i on", async (at) => {
+    const query = filler.slice(at).toWellFormed();
+    const whole = `${filler.slice(0, at).toWellFormed()}|${query}|`;
+    expect((await hit(whole, `|${query}`, 400))?.preview).toContain(normalText(`|${query}`).slice(0, 60));
+    expect(await hit(whole, `|${query}?`, 400)).toBeUndefined();
+  });
+
   test("of 20 MB leaves the event loop free, and stops at its time limit", async () => {
     const whole = "Long text, and é. ".repeat(1_200_000);
     let turns = 0;
