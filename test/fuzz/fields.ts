@@ -10,6 +10,8 @@ export interface Field {
   name: string;
   /** How many containers the contract puts around the value. */
   around: number;
+  /** Whether null stands for none, where text is taken. (Default: false) */
+  nullable?: true;
   put(store: Checkpointer, value: Anything): Promise<unknown>;
   /** The value as it is stored. */
   get(store: Checkpointer): Promise<unknown>;
@@ -214,6 +216,7 @@ export const archiveTextFields: Field[] = [
   },
   {
     name: "a system prompt",
+    nullable: true,
     around: 0,
     put: (store, value) => compact(store, { system: value }),
     get: async (store) => (await store.archives?.read(THREAD, "a1"))?.system,
