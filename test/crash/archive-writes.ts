@@ -1,15 +1,17 @@
 /**
- * A child that compacts, prunes or upgrades a file and kills itself before the n-th statement that writes, or never (0). It
+ * A child that does one action to a file's archives and kills itself before the n-th statement that writes, or never (0). It
  * says how many there were.
  *
- * argv: "compact" | "prune" | "upgrade", database, n
+ * argv: action, database, n
  */
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import { SqliteCheckpointer } from "../../src/checkpoint/sqlite/checkpointer.ts";
+import { ACTIONS } from "./archive-actions.ts";
 
 const [, , action = "", database = "", n = "0"] = process.argv;
+const act = ACTIONS[action]?.act;
 let writes = 0;
-let counting = action === "upgrade";
+let counting = !act;
 const count = (): void => {
   if (counting && ++writes === Number(n)) process.kill(process.pid, "SIGKILL");
 };
@@ -26,8 +28,7 @@ StatementSync.prototype.run = function (this: StatementSync, ...parameters: Para
 
 const store = await SqliteCheckpointer.open(database);
 counting = true;
-if (action === "compact") await store.archives.compact("t", { upTo: 3, summary: "the first three" });
-if (action === "prune") await store.archives.prune("t", { keep: 1 });
+await act?.(store);
 counting = false;
 await store.close();
 console.log(writes);
