@@ -19,7 +19,6 @@ export async function writeThread(store: Checkpointer, thread: FileThread): Prom
 
 function sourceOf(thread: FileThread): ThreadSource {
   const { threadId, parentThreadId, extra, messages, runs, pending, answers, archives } = thread;
-  const nothingElse = messages.length + runs.length + answers.length === 0 && pending === null;
   return {
     threadId,
     async *messages(after = 0) {
@@ -31,8 +30,7 @@ function sourceOf(thread: FileThread): ThreadSource {
       yield* runs.toSorted((a, b) => compareCodePoints(a.runId, b.runId));
     },
     async rest() {
-      // Where there is nothing else, an empty extra is what makes the thread be there.
-      const some = Object.keys(extra).length > 0 || nothingElse;
+      const some = Object.keys(extra).length > 0;
       const byQuestion = answers.toSorted(
         (a, b) => compareCodePoints(a.runId ?? "", b.runId ?? "") || compareCodePoints(a.questionId, b.questionId),
       );

@@ -93,8 +93,7 @@ async function compareRuns(source: CheckedSource, target: ThreadSource) {
  */
 function compareRest(theirs: Rest, ours: Rest, moved: boolean): boolean {
   const extra = ours.extra ?? {};
-  // An empty extra that only the target has is no difference.
-  const sameExtra = sameJson(theirs.extra ?? {}, extra) && (theirs.extra === undefined || ours.extra !== undefined);
+  const sameExtra = sameJson(theirs.extra ?? {}, extra);
   // Extra never loses a key, so one that only the target has was put there by somebody else.
   const older = moved && Object.keys(extra).every((key) => Object.hasOwn(theirs.extra ?? {}, key));
   if (!sameExtra && !older && Object.keys(extra).length > 0) throw new Conflict("its extra is another");

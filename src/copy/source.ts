@@ -32,7 +32,7 @@ export interface ThreadSource {
 /** What a thread has besides messages and runs. */
 export interface Rest {
   parentThreadId: string | null;
-  /** Undefined where it is none, or an empty one beside messages. */
+  /** Undefined where it has no keys. */
   extra: JsonObject | undefined;
   pending: { request: PendingRequest; runId: string | null } | null;
   /** By run and question, in code point order. */
@@ -59,10 +59,10 @@ export function threadOf(store: Checkpointer, threadId: string): ThreadSource {
     runs: () => pages((after: string | undefined) => store.listRuns(threadId, { after, limit: RUNS })),
     async rest(revision) {
       const loaded = await store.load(threadId, { after: revision });
-      const empty = Object.keys(loaded?.extra ?? {}).length === 0;
+      const { extra = {} } = loaded ?? {};
       return {
         parentThreadId: loaded?.parentThreadId ?? null,
-        extra: empty && revision > 0 ? undefined : loaded?.extra,
+        extra: Object.keys(extra).length > 0 ? extra : undefined,
         pending: (await store.loadPending(threadId)) ?? null,
         answers: await store.listHitlAnswers(threadId),
         archives: await archivesOf(store, threadId),

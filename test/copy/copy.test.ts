@@ -47,7 +47,7 @@ describe.each(PAIRS)("from %s to %s", (from, to) => {
     const target = await makeStore(to);
     for (const id of ODD_IDS) await fill(source, id);
     await source.fork("t", "fork", { afterRunId: "z-first", metadata: { why: "try" } });
-    await source.saveExtra("only extra", {});
+    await source.saveExtra("only extra", { a: 1 });
     await source.claimRun("only a run", "r");
     await source.savePendingRequest("only a question", request("q"));
     await source.saveHitlAnswer("only an answer", "q", false);
