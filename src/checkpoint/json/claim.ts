@@ -86,9 +86,14 @@ function nameOf(snapshot: string): string {
 }
 
 async function giveUp(path: string): Promise<void> {
-  leftBehind.add(path);
-  await remove(path);
-  leftBehind.delete(path);
+  try {
+    await remove(path);
+    leftBehind.delete(path);
+  } catch (error) {
+    // Not before: one that is passed over and then goes would let a second writer take its place.
+    leftBehind.add(path);
+    throw error;
+  }
 }
 
 function remove(path: string): Promise<void> {
