@@ -167,7 +167,7 @@ async function compact(directory) {
   heading("   kill -9 in the middle of a compaction", "");
   const before = await readState(session);
   const full = (line) => line.startsWith("full");
-  const killed = await runAndKill(full, "session.mjs", session, ...notes(11, 30));
+  const killed = await runAndKill(full, "session.mjs", session, "--slowly", ...notes(11, 30));
   check("the process was killed while its context was being compacted", killed.signal, "SIGKILL");
   const after = await readState(session);
   const said = killed.lines.filter((line) => line.startsWith("you") || line.startsWith("agent")).length;

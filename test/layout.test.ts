@@ -27,6 +27,7 @@ const NAMES_IN_SQL: Record<string, readonly string[]> = {
   "db/sqlite.ts": ["SYNCHRONOUS[durability]", "mode"],
   "checkpoint/sqlite/schema.ts": ["table", "column", "list"],
   "checkpoint/sqlite/queries.ts": ["table"],
+  "checkpoint/sqlite/archive-queries.ts": ["word", "number"],
   "db/mysql.ts": ["seconds"],
   "checkpoint/mysql/schema.ts": ["name", "table", "column", "type", "index", "columns", "version"],
   "checkpoint/postgres/queries.ts": ["allowed"],

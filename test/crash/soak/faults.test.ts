@@ -182,10 +182,14 @@ describe.concurrent("a disk that fails", () => {
   }
 });
 
+// Aborting a journal races with the kernel's own answer to an fsync, which may then be wrong: seen once in some fifty runs. So it
+// is looked at by people, and not in every run of the suite.
+const noAbort = process.env.EVERTHREAD_FULL === "1" ? noExt4 : "only with EVERTHREAD_FULL=1";
+
 describe("a file system that becomes read-only", () => {
   for (const mode of [...MODES, "json"] as const) {
-    test.skipIf(noExt4)(
-      `in the middle of writing (${mode}${skipped(noExt4)})`,
+    test.skipIf(noAbort)(
+      `in the middle of writing (${mode}${skipped(noAbort)})`,
       async ({ onTestFinished }) => {
         const mount = mountExt4(16);
         onTestFinished(() => mount.remove());
